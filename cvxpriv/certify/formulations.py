@@ -11,14 +11,14 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.certify.answers import Answer, Context, context_of
+from cvxpriv.certify.answers import NAN, Answer, Context, context_of
 from cvxpriv.certify.cases import Case, cases_of, values_kept
 from cvxpriv.certify.contradictions import settle
 from cvxpriv.certify.page import aligned
 from cvxpriv.certify.problem_checks import capable, solver_names
 from cvxpriv.certify.proofs import Proofs
 from cvxpriv.certify.references import accurate_answer
-from cvxpriv.certify.solver_answers import solver_answer
+from cvxpriv.certify.solver_answers import place_for, solver_answer
 from cvxpriv.certify.verdicts import Tolerances, Verdict, judge
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt.conic.program import ConeProgram
@@ -26,6 +26,7 @@ from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.formatting import format_cell
+from cvxpriv.solvers.isolation import HERE
 
 
 @door
@@ -172,7 +173,10 @@ def compare_formulations(
     for case in cases:
         with values_kept(case):
             for solver in able[case.name]:
-                answers[case.name, solver] = solver_answer(case, solver, tolerance, own.get(solver, {}))
+                given = own.get(solver, {})
+                ending = place_for(case, solver, HERE, given).call(solver_answer, case, solver, tolerance, given)
+                late = Answer(solver, ending.status, NAN, error=ending.error)
+                answers[case.name, solver] = late if ending.value is None else ending.value
     value, why = _reference(cases, answers) if reference is None else (float(reference), "the caller's own value")
     rows: list[dict[str, Any]] = []
     for case in cases:

@@ -23,7 +23,7 @@ from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.certify.answers import CLAIMED, ROUNDED, Answer, context_of
 from cvxpriv.certify.cases import Case
 from cvxpriv.certify.problem_checks import capable
-from cvxpriv.certify.solver_answers import claimed_answer, solver_answer
+from cvxpriv.certify.solver_answers import claimed_answer, place_for, solver_answer
 from cvxpriv.errors import ModelError, suggest
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.solvers.isolation import HERE, Place
@@ -115,14 +115,18 @@ def accurate_answer(case: Case, solvers: Sequence[str] = PRECISE, place: Place =
     """
     names, _ = capable(case.declare().problem)
     precise = [name for name in names if name in solvers] or list(names)
-    attempts = [answer for name in precise for answer in place.call(_tightened, case, name).value or ()]
+    attempts = [
+        answer
+        for name in precise
+        for answer in place_for(case, name, place, {}).call(_tightened, case, name).value or ()
+    ]
     steepness = min((answer.steepness for answer in attempts if np.isfinite(answer.quality)), default=1.0)
     if steepness > STEEP:
         scaled = replace(case, declare=_Scaled(case.declare, 1.0 / steepness), exact=None)
         attempts += [
             replace(answer, objective=answer.objective * steepness, bound=answer.bound * steepness)
             for name in precise
-            for answer in place.call(_tightened, scaled, name).value or ()
+            for answer in place_for(case, name, place, {}).call(_tightened, scaled, name).value or ()
         ]
     best = min(attempts, key=lambda answer: answer.quality, default=Answer("nobody", "failed", float("nan")))
     if not np.isfinite(best.quality):

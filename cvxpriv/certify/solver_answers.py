@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import cvxpy as cp
@@ -24,6 +25,21 @@ from cvxpriv.solvers.chain import try_solver
 from cvxpriv.solvers.isolation import HERE, Place
 from cvxpriv.solvers.registry import solver_spec
 from cvxpriv.solvers.silence import solvers_silent
+
+DEAF = Place(isolate=True, time_limit=20.0)
+"""The place of a solve that heeds no limit on the clock."""
+LARGE = 1000
+"""Variables of a quadratic problem above which HiGHS may not heed its own: in 30 s, and more, for 3,873 (AUG3D)."""
+
+
+def place_for(case: Case, solver: str, place: Place, own: Mapping[str, Any]) -> Place:
+    """Return the place where a solver is asked: a process of its own, with a limit, where it may heed none itself."""
+    problem = case.declare().problem
+    size = sum(variable.size for variable in problem.variables())
+    if place.isolate or solver != "HIGHS" or size <= LARGE or problem.objective.expr.is_affine():
+        return place
+    seconds = own.get("time_limit")
+    return DEAF if seconds is None else replace(DEAF, time_limit=10.0 + float(seconds))
 
 
 def solver_answer(

@@ -20,7 +20,7 @@ from cvxpriv.certify.interval_proofs import Proof, proof_of, with_proof
 from cvxpriv.certify.problem_checks import capable, capable_of_integers
 from cvxpriv.certify.proofs import Proofs
 from cvxpriv.certify.references import CLOSED_FORM, USELESS, Reference, ReferenceLike, reference_of
-from cvxpriv.certify.solver_answers import claimed_answer, solver_answer
+from cvxpriv.certify.solver_answers import DEAF, claimed_answer, place_for, solver_answer
 from cvxpriv.certify.stored_answers import stored_answer
 from cvxpriv.certify.trials import Trial
 from cvxpriv.certify.verdicts import Tolerances, Verdict, judge, judge_claim
@@ -31,10 +31,6 @@ from cvxpriv.solvers.registry import fallback_chain, solver_spec
 INTERVAL = "interval"
 PROOFS = ("doubles", INTERVAL)
 """The arithmetic of bounds: doubles, with room for their rounding, or fractions as well."""
-DEAF = Place(isolate=True, time_limit=20.0)
-"""The place of a solve that heeds no limit on the clock."""
-LARGE = 1000
-"""Variables of a quadratic problem above which HiGHS may not heed its own: in 30 s, and more, for 3,873 (AUG3D)."""
 
 
 @dataclass(frozen=True)
@@ -163,12 +159,7 @@ class Task:
             return self.place
         if case.mixed is not None:
             return self.place if solver in OPTIONS else DEAF
-        problem = case.declare().problem
-        size = sum(variable.size for variable in problem.variables())
-        quadratic = solver == "HIGHS" and size > LARGE and not problem.objective.expr.is_affine()
-        seconds = self.options.get(solver, {}).get("time_limit")
-        deaf = DEAF if seconds is None else replace(DEAF, time_limit=10.0 + float(seconds))
-        return deaf if quadratic else self.place
+        return place_for(case, solver, self.place, self.options.get(solver, {}))
 
 
 def rows_of(

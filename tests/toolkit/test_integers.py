@@ -216,8 +216,8 @@ def test_a_solver_without_a_known_limit_has_a_process_of_its_own(
 
 
 def test_a_large_quadratic_problem_is_no_hazard_for_the_judge(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cvxpriv.certify.task.LARGE", 2)
-    monkeypatch.setattr("cvxpriv.certify.task.DEAF", Place(isolate=True, time_limit=1e-4))
+    monkeypatch.setattr("cvxpriv.certify.solver_answers.LARGE", 2)
+    monkeypatch.setattr("cvxpriv.certify.solver_answers.DEAF", Place(isolate=True, time_limit=1e-4))
     x = cp.Variable(3, name="x")
     problem = cp.Problem(cp.Minimize(cp.sum_squares(x - 1.0)), [x >= 2.0])
     rows = crosscheck(problem, ["HIGHS"]).table
