@@ -270,4 +270,4 @@ def test_a_stored_certificate_is_checked_in_floating_point_too(certificate: Serv
     with pytest.raises(DataError, match="does not prove"):
         bound_of(ServiceCertificate.of_document(document), problem)
     with pytest.raises(DataError, match="beta"):
-        bound_of(certificate, problem_of("jensen-shannon", np.asarray(certificate.table), 0.3))
+        bound_of(certificate, problem_of("jensen-shannon", np.asarray(certificate.table), 0.01))
