@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.blocks.engines import Engine
+from cvxpriv.bounds.pricing import INTERRUPTED
 from cvxpriv.constraints.gate import brought_inside, missed
 from cvxpriv.errors import ModelError
 from cvxpriv.mechanisms.mechanism import stochastic_matrix
@@ -139,6 +140,7 @@ def best_run(
         (context.history, len(one.iterations)) for (_, context), one in zip(pieces, reports, strict=True)
     )
     interrupted = any(context.interrupted for _, context in pieces)
+    interrupted |= bound is not None and INTERRUPTED in bound.reason
     overdue = any(context.overdue for _, context in pieces)
     return FunnelRun(
         problem,
