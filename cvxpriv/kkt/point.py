@@ -13,7 +13,7 @@ from cvxpriv.kkt.fit import Columns, MultiplierFit
 from cvxpriv.kkt.flat import State
 from cvxpriv.kkt.jacobian_sets import Derivative
 from cvxpriv.kkt.multipliers import bounded_least_squares
-from cvxpriv.kkt.natural import Parts, decompose, proximal_steps, slopes
+from cvxpriv.kkt.natural import KINKED, Parts, decompose, proximal_steps, slopes
 from cvxpriv.kkt.written import Written
 from cvxpriv.numerics.arrays import Array, Flags
 
@@ -152,9 +152,11 @@ class Point:
         Without given multipliers the best ones are fitted in the metric of these steps: an entry that hardly moves
         whatever its slope has no weight.
         """
-        plain = given is not None and not self._split(self._weights(given)).kinks[1].size
+        beside = any(one.rule in KINKED for one in self.written.separable[0])  # otherwise each way gives the same
+        if beside and given is not None:
+            beside = bool(self._split(self._weights(given)).kinks[1].size)
         found: list[Array] = []
-        for reach in NEAR[:1] if plain else NEAR:
+        for reach in NEAR if beside else NEAR[:1]:
             found.append(self._steps(given, reach * (1.0 + np.abs(self.x))))
             if np.abs(found[-1]).max(initial=0.0) <= SETTLED:
                 break
