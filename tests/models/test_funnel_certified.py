@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from cvxpriv_models.privacy_funnel.pricing import FunnelPricing
 from cvxpriv_models.privacy_funnel.stored_bound import stored_bound
 
 import cvxpriv as cpv
 from cvxpriv import datasets
+from cvxpriv.bounds.pricing import INTERRUPTED, Priced
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.models import PrivacyFunnel
 
@@ -103,6 +107,28 @@ def test_a_certified_curve_holds_every_rate_between_two_bounds() -> None:
     assert (curve["utility"] >= curve["rate"] - 1e-12).all()
     with pytest.raises(ModelError, match="leave starts out"):
         paper().curve(3, certified=True, starts=2)
+
+
+@pytest.mark.parametrize("place", [0, 4])
+def test_an_interrupt_ends_a_certified_curve_and_is_named(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    priced, calls = FunnelPricing.local_search, itertools.count()
+
+    def cut(*args: Any) -> Priced:
+        if next(calls) == place:
+            raise KeyboardInterrupt
+        return priced(*args)
+
+    table, fractions = datasets.heart_failure(), [0.8, 0.9, 0.9]
+    whole = PrivacyFunnel(table).curve(fractions, certified=True)
+    monkeypatch.setattr(FunnelPricing, "local_search", cut)
+    curve = PrivacyFunnel(table).curve(fractions, certified=True)
+    assert 1 <= len(curve) < len(fractions)
+    assert (curve["reason"] != "").sum() == 1
+    assert curve.loc[curve["reason"] == INTERRUPTED, "fraction"].item() == curve["fraction"].min()
+    for row in curve.itertuples():  # the bounds hold
+        best = whole.loc[whole["fraction"] == row.fraction].iloc[0]
+        assert row.lower <= best["leakage"]
+        assert best["lower"] <= row.leakage
 
 
 def test_nothing_is_proved_where_nothing_can_be() -> None:

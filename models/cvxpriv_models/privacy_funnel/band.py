@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cvxpriv.bounds.pricing import INTERRUPTED
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.joint import JointTable
@@ -23,15 +24,17 @@ LEAST_SHARE = 1e-3
 class Band:
     """The least leakage between two curves.
 
-    `rates`: Nats, in the order asked for.
+    `rates`: Nats, in the order asked for; after a keyboard interrupt, those that were reached.
     `lower`, `upper`: Nats; no mechanism at that rate leaks less than `lower`, and one leaks `upper`.
     `points`: The mechanism and the certificate of each rate.
+    `reached`: Their places among the rates asked for: all, but for an interrupt.
     """
 
     rates: Array
     lower: Array
     upper: Array
     points: tuple[FunnelBound, ...]
+    reached: tuple[int, ...]
 
     @property
     def gap(self) -> float:
@@ -47,6 +50,9 @@ def band(
     seed: int = 0,
 ) -> Band:
     """Bound the least leakage at many rates; columns found at one rate serve at the next.
+
+    They are found at the highest rate first. A keyboard interrupt ends the band at the rate that it cuts, whose bounds
+    hold too.
 
     `joint`: P(S, X).
     `rates`: Nats, each 0 <= R <= H(X).
@@ -70,8 +76,12 @@ def band(
     for waiting, k in zip(range(len(order), 0, -1), order, strict=True):
         found[k] = prover.at(problems[k].rate, gap, max(left / waiting, LEAST_SHARE * time_limit))
         left -= found[k].seconds
-    points = tuple(found[k] for k in range(len(problems)))
+        if prover.interrupted:
+            found[k] = replace(found[k], reason=INTERRUPTED)
+            break
+    reached = tuple(sorted(found))
+    points = tuple(found[k] for k in reached)
     rates, lower, upper = (
         np.array(values) for values in zip(*((one.rate, one.lower, one.upper) for one in points), strict=True)
     )
-    return Band(rates, lower, upper, points)
+    return Band(rates, lower, upper, points, reached)

@@ -148,10 +148,12 @@ class Prover:
     `joint`: P(S, X), every column with mass.
     `columns`: Posteriors to begin with.
     `seed`: Seed of local pricing's random starts.
+
+    `interrupted` tells whether the keyboard ended the last search.
     """
 
     def __init__(self, joint: Array, columns: Array | None = None, seed: int = 0) -> None:
-        self.joint, self.seed = joint, seed
+        self.joint, self.seed, self.interrupted = joint, seed, False
         self.pricing = FunnelPricing(joint, 0.0, seed)
         self._given = None if columns is None else _posteriors(columns, len(self.pricing.p_x))
 
@@ -179,7 +181,7 @@ class Prover:
         if rate >= self.pricing.entropy_x - FULL:
             proof, mechanism = self._plain(), np.eye(len(self.pricing.p_x))
             return self._result(proof, mechanism, rate, gap, clock)
-        found = None
+        found, self.interrupted = None, False
         try:
             for one in self._found(rate, gap, clock):
                 found = one
@@ -188,6 +190,7 @@ class Prover:
             proof, mechanism = found or self._at_a_glance(rate)
             found = replace(proof, reason=INTERRUPTED), mechanism
         assert found is not None  # there is always one
+        self.interrupted = found[0].reason == INTERRUPTED
         return self._result(*found, rate, gap, clock)
 
     def _found(self, rate: float, gap: float, clock: Clock) -> Iterator[tuple[_Proof, Array]]:
@@ -199,8 +202,10 @@ class Prover:
         yield proof, mechanism
         if proof.reason != INTERRUPTED and not self.pricing.certifiable and self.leakage(mechanism) - proof.lower > gap:
             for other in self._merged(rate, gap, mechanism, proof.lower, clock):
-                proof = max(proof, other, key=lambda one: one.lower)
+                proof = replace(max(proof, other, key=lambda one: one.lower), reason=other.reason)
                 yield proof, mechanism
+                if other.reason == INTERRUPTED:
+                    return
 
     def _at_a_glance(self, rate: float) -> tuple[_Proof, Array]:
         """A proof and a mechanism without any search."""

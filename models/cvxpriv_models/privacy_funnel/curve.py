@@ -40,6 +40,7 @@ def certified_row(fraction: float, found: FunnelBound, p_x: Array) -> dict[str, 
         "leakage": found.upper,
         "lower": found.lower,
         "converged": found.reason == "",
+        "reason": found.reason,
         "found_at": fraction,
         "seconds": found.seconds,
     }

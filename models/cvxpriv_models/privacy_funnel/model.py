@@ -349,7 +349,8 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         DataFrame
             One row per rate: fraction, rate, utility, leakage, lower (nats), kkt, converged, iterations, found_at,
             seconds. `lower` is a certified bound, NaN where none is known. A keyboard interrupt ends the curve: the
-            rates that were finished come back. With `certified`, no kkt and no iterations.
+            rates that were finished come back. With `certified`, no kkt and no iterations, but `reason`: "", or why the
+            gap is not the wanted one; an interrupt leaves the rates down to the one that it cut, whose row names it.
 
         Raises
         ------
@@ -377,8 +378,8 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         rates = [one.problem.rate for one in self.along(fractions)]
         gap, time_limit = (float(str(options.get(name, usual))) for name, usual in (("gap", 1e-6), ("time_limit", 60)))
         found = band(self.problem.table, rates, gap, time_limit)
-        pairs = zip(fractions, found.points, strict=True)
-        return pd.DataFrame([certified_row(fraction, point, self.problem.p_x) for fraction, point in pairs])
+        pairs = zip(found.reached, found.points, strict=True)
+        return pd.DataFrame([certified_row(fractions[place], point, self.problem.p_x) for place, point in pairs])
 
     @staticmethod
     def example_cases() -> list[Case]:
