@@ -46,7 +46,7 @@ def analysed(text: str) -> Analysis:
     """Return the analysis of a line of text in t: see `FDivergence.parse`.
 
     Raises ModelError: The text is refused, f has no value somewhere, f(1) is not 0, f is not convex, or it is a
-    multiple of t - 1.
+    straight line.
 
     >>> analysed("abs(t-1)/2").kinks
     (1.0,)
@@ -54,9 +54,9 @@ def analysed(text: str) -> Analysis:
     line = line_of(text)
     text = text.strip()
     _require_values(text, line)
-    _require_zero_at_one(text, line.f)
     branches = branches_of(line.f)
     _require_bend(text, branches)
+    _require_zero_at_one(text, line.f)
     steepness = _slope_at_one(line.f)
     notes: tuple[str, ...] = ()
     if steepness:
@@ -128,7 +128,7 @@ def _require_bend(text: str, branches: Branches) -> None:
         kinked = any(abs(branches.jump(index)) > ZERO for index in range(len(branches.at)))
     if not kinked and not any(bends(branches)):
         raise ModelError(
-            f"f={text!r} is a multiple of t - 1: its divergence of any two distributions is 0, so it measures nothing. "
+            f"f={text!r} is a straight line: its divergence is the same for any two distributions, so it measures nothing. "
             "Write an f that bends somewhere"
         )
 

@@ -115,7 +115,7 @@ def _on_interval(one: Node, tree: Node, start: float, end: float, inverse: bool)
         least, most = _enclosed(several, low, high)
         open_ = ~(least >= 0.0)
         low, high, most = low[open_], high[open_], most[open_]
-        refuted = _refuted(tree, low, high, most, inverse)
+        refuted = _refuted(tree, low, high, most, inverse, every=left == ROUNDS - 1)
         if refuted is not None:
             return Convexity("refuted", cells, *refuted)
         if not low.size:
@@ -151,13 +151,20 @@ def _halved(low: Array, high: Array) -> tuple[Array, Array, bool]:
     return np.concatenate([low, middle]), np.concatenate([middle, high]), bool(apart.all())
 
 
-def _refuted(tree: Node, low: Array, high: Array, most: Array, inverse: bool) -> tuple[float, float] | None:
-    """Return a point where f'' is negative in many digits, first from the enclosures, then from the middle of some."""
+def _refuted(
+    tree: Node, low: Array, high: Array, most: Array, inverse: bool, every: bool
+) -> tuple[float, float] | None:
+    """Return a point where f'' is negative in many digits, first from the enclosures, then from the middle of some.
+
+    `every`: Look at the middle of each interval: enclosures that exceed what doubles hold give no order.
+    """
     if not low.size:
         return None
     certain = np.flatnonzero(most < 0.0)
     nearest = certain[np.argsort(np.abs(np.log(np.maximum(high[certain], 1e-300))), kind="stable")][:2]
-    order: npt.NDArray[np.intp] = np.concatenate([nearest, np.argsort(most, kind="stable")[:CANDIDATES]])
+    order: npt.NDArray[np.intp] = np.concatenate(
+        [nearest, np.argsort(most, kind="stable")[: None if every else CANDIDATES]]
+    )
     for k in order:
         middle = float(np.sqrt(low[k] * high[k])) if low[k] > 0.0 else float(high[k]) / 2.0
         if middle <= 0.0:

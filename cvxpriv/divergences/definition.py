@@ -132,8 +132,8 @@ class FDivergence:
         Raises
         ------
         ModelError
-            The text is refused, f has no value somewhere on (0, inf), f(1) is not 0, f is not convex, or it is a
-            multiple of t - 1.
+            The text is refused, f has no value somewhere on (0, inf), f(1) is not 0, f is not convex, or it is
+            a straight line.
 
         Examples
         --------

@@ -96,6 +96,8 @@ def line_of(text: str) -> Line:
         raise ModelError(f"f={text!r} is no formula: write f as text in t, for example 't*log(t)'")
     if strange := next((one for one in text if not one.isascii()), ""):
         raise ModelError(f"f={_short(text)} holds {strange!r}, U+{ord(strange):04X}: write it in plain ASCII")
+    if "#" in text:
+        raise ModelError(f"f={_short(text)} holds a comment: leave out '#' and what follows")
     if len(text) > LENGTH:
         raise ModelError(f"f has {len(text)} characters: at most {LENGTH} are read")
     try:
@@ -128,6 +130,8 @@ class _Builder:
         if isinstance(node, ast.Name):
             if node.id in CONSTANTS:
                 return CONSTANTS[node.id]
+            if node.id in FUNCTIONS:
+                raise self.refused(node, f"a function without an argument: write {node.id}(...)")
             raise self.refused(node, f"unknown name; {suggest(node.id, [*CONSTANTS, *FUNCTIONS])}")
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.UAdd | ast.USub):
             inner = self.build(node.operand, depth + 1)
@@ -194,7 +198,9 @@ class _Builder:
         factor = isinstance(node.func, ast.Name) and node.func.id in CONSTANTS
         if factor or isinstance(node.func, (ast.Constant, ast.BinOp, ast.UnaryOp, ast.Call)):
             raise self.refused(node, "two factors without a sign between them: write * for products")
-        if not isinstance(node.func, ast.Name) or node.func.id not in FUNCTIONS or node.keywords:
+        if node.keywords:
+            raise self.refused(node, "arguments have no names: leave out what stands before =")
+        if not isinstance(node.func, ast.Name) or node.func.id not in FUNCTIONS:
             name = ast.unparse(node.func)
             other = f"write {OTHER_NAMES[name]}; " if name in OTHER_NAMES else ""
             raise self.refused(node, f"no such function; {other}{suggest(name, FUNCTIONS)}")
