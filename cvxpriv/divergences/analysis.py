@@ -128,8 +128,8 @@ def _require_bend(text: str, branches: Branches) -> None:
         kinked = any(abs(branches.jump(index)) > ZERO for index in range(len(branches.at)))
     if not kinked and not any(bends(branches)):
         raise ModelError(
-            f"f={text!r} is a straight line: its divergence is the same for any two distributions, so it measures nothing. "
-            "Write an f that bends somewhere"
+            f"f={text!r} is a straight line: its divergence is the same for any two distributions, so it measures "
+            "nothing. Write an f that bends somewhere"
         )
 
 
