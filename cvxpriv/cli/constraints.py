@@ -13,7 +13,7 @@ from cvxpriv.constraints.documents import GROUP
 from cvxpriv.constraints.text import FORMS, FUNCTIONS
 from cvxpriv.errors import ModelError, suggest
 from cvxpriv.numerics.extensions import extensions
-from cvxpriv.reports.layout import paragraph
+from cvxpriv.reports.formatting import paragraph
 
 
 @click.command()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import click
 
-from cvxpriv.cli.options import NAMES, output_options
-from cvxpriv.cli.outputs import require_writable
+from cvxpriv.cli.options import NAMES, output_options, require_writable
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import Disagreement
 from cvxpriv.reports.readers import INTERNAL

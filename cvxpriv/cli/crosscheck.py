@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from cvxpriv import models
-from cvxpriv.cli.options import NAMES, output_options
-from cvxpriv.cli.outputs import require_writable
+from cvxpriv.cli.options import NAMES, output_options, require_writable
 from cvxpriv.cli.plugins import CROSSCHECKS, PluginGroup
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import Disagreement, ModelError, suggest

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import click
 
 from cvxpriv import models
-from cvxpriv.cli.options import output_options
-from cvxpriv.cli.outputs import require_report_packages, require_writable
+from cvxpriv.cli.options import output_options, require_report_packages, require_writable
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.reports.readers import INTERNAL
 

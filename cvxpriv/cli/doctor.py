@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 from cvxpriv.cli.failures import DONE, UNEXPECTED
 from cvxpriv.cli.options import output_options
 from cvxpriv.cli.terminal import Terminal
-from cvxpriv.reports.layout import table
+from cvxpriv.reports.formatting import table
 
 GROUPS = ("models", "divergences", "constraints", "penalties", "solvers", "commands")
 _EXTRA = re.compile(r"extra == ['\"](?P<name>[^'\"]+)['\"]")

@@ -12,15 +12,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cvxpriv.cli.outputs import require_writable
+from cvxpriv.cli.options import require_writable
 from cvxpriv.cli.preparation import in_options
 from cvxpriv.errors import DataError, PrivacyError
 from cvxpriv.mechanisms.bundle import DOCUMENT, contents_of, is_bundle, may_show, told, write_bundle
 from cvxpriv.mechanisms.kept_columns import MOST_GAINED, guesses
 from cvxpriv.mechanisms.mechanism import Mechanism
 from cvxpriv.mechanisms.release import RELEASED, Unseen
-from cvxpriv.reports.formatting import exact_zero
-from cvxpriv.reports.layout import number, paragraph, table
+from cvxpriv.reports.formatting import exact_zero, number, paragraph, table
 from cvxpriv.reports.spreadsheets import require_table_file, write_table
 from cvxpriv.tables.recipe import blank
 

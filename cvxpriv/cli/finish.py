@@ -1,10 +1,11 @@
-"""The end of a command that found something: its files, its text or JSON, its exit."""
+"""The end of a command that found something: the check of its proof, its files, its text or JSON, its exit."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import click
 
@@ -13,13 +14,14 @@ from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import NotConverged
 from cvxpriv.reports.document import document_of
 from cvxpriv.reports.facts import Facts
-from cvxpriv.reports.layout import paragraph
+from cvxpriv.reports.formatting import paragraph
 from cvxpriv.reports.page import render
 from cvxpriv.reports.readers import SHAREABLE
 from cvxpriv.reports.sets import Content, write_set
 from cvxpriv.reports.sharing import for_page
 from cvxpriv.reports.spreadsheets import csv_text
 from cvxpriv.reports.text import text_of
+from cvxpriv.runs.mechanism_run import MechanismRun
 
 Release: TypeAlias = Callable[[], Drawn]
 
@@ -74,3 +76,34 @@ def _contents(facts: Facts, page: str | None) -> dict[str, Content]:
         contents |= {one.file: one.image("png") for one in facts.pictures if one.file}
     contents |= {f"{name}.csv": csv_text(frame) for name, frame in facts.tables.items()}
     return {**contents, **facts.files}
+
+
+def certify_option(command: Any) -> Any:
+    """Give a command ``--certify``."""
+    text = (
+        "Derive the certificate again in exact arithmetic before it is written, and exit with 3 unless it proves the "
+        "mechanism to be within --gap of the best possible one."
+    )
+    return click.option("--certify", is_flag=True, help=text)(command)
+
+
+def proved(terminal: Terminal, run: MechanismRun[Any, Any], facts: Facts) -> Facts:
+    """Return the facts of a run with what the check of its certificate found.
+
+    Raises DataError: The certificate does not prove what it claims.
+    """
+    bound: Any = getattr(run, "bound", None)
+    certificate = getattr(bound, "certificate", None)
+    if certificate is None:
+        missing = "nothing is proved of this mechanism: leave method, engine and starts as they are, or --certify out"
+        if bound is not None:
+            missing = "the checker of certificates does not know the constraints that are part of the bound"
+    else:
+        with terminal.phase("deriving the certificate again in exact arithmetic"):
+            certificate.verify()
+        missing = f"the gap is not proved: {bound.reason}; raise --time-limit or --gap" if bound.reason else ""
+        if bound.ignored:
+            missing = f"the certificate leaves out {', '.join(bound.ignored)}: no proof with that is known"
+    if missing:
+        return replace(facts, unmet=facts.unmet or missing, messages=[*facts.messages, f"Not certified: {missing}."])
+    return replace(facts, messages=[*facts.messages, "The certificate was derived again in exact arithmetic."])

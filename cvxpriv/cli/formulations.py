@@ -8,7 +8,7 @@ import click
 
 from cvxpriv.cli.options import DIVERGENCE, NAMES, output_options
 from cvxpriv.cli.terminal import Terminal
-from cvxpriv.reports.layout import number, paragraph, residual, table
+from cvxpriv.reports.formatting import number, paragraph, residual, table
 from cvxpriv.solvers.silence import solvers_silent
 
 if TYPE_CHECKING:

@@ -13,11 +13,9 @@ from click.core import ParameterSource
 
 from cvxpriv.cli.declared import introduction_of, made, on_the_command_line, purpose_of, taken, with_options
 from cvxpriv.cli.finish import finish
-from cvxpriv.cli.interrupts import certified, watched, watching
-from cvxpriv.cli.options import crosscheck_option, endings, solvers_option
-from cvxpriv.cli.outputs import require_report_packages, require_writable
+from cvxpriv.cli.options import crosscheck_option, endings, require_report_packages, require_writable, solvers_option
 from cvxpriv.cli.rows import RowOptions
-from cvxpriv.cli.terminal import Terminal
+from cvxpriv.cli.terminal import Terminal, certified, watched, watching
 from cvxpriv.errors import ModelError
 from cvxpriv.learning.fit import Fit
 from cvxpriv.learning.fit_facts import fit_facts

@@ -24,14 +24,18 @@ from cvxpriv.cli.declared import (
     with_options,
 )
 from cvxpriv.cli.drawn_rows import Drawing, Drawn
-from cvxpriv.cli.finish import finish, write
-from cvxpriv.cli.interrupts import Interrupt, certified, watched, watching
-from cvxpriv.cli.options import Read, crosscheck_option, endings, output_options, solvers_option
-from cvxpriv.cli.outputs import require_report_packages, require_writable
-from cvxpriv.cli.proving import certify_option, proved
-from cvxpriv.cli.table_noise import TableNoise, noise_options
-from cvxpriv.cli.table_options import TableOptions, table_options, title_of
-from cvxpriv.cli.terminal import Terminal
+from cvxpriv.cli.finish import certify_option, finish, proved, write
+from cvxpriv.cli.options import (
+    Read,
+    crosscheck_option,
+    endings,
+    output_options,
+    require_report_packages,
+    require_writable,
+    solvers_option,
+)
+from cvxpriv.cli.table_options import TableNoise, TableOptions, noise_options, table_options, title_of
+from cvxpriv.cli.terminal import Interrupt, Terminal, certified, watched, watching
 from cvxpriv.constraints import FORMS, parse
 from cvxpriv.errors import Disagreement, NotConverged
 from cvxpriv.mechanisms.disclosure import Disclosure, disclosure

@@ -12,10 +12,8 @@ import click
 
 from cvxpriv.cli.declared import made, on_the_command_line, with_options
 from cvxpriv.cli.finish import finish
-from cvxpriv.cli.interrupts import watched
-from cvxpriv.cli.options import endings
-from cvxpriv.cli.outputs import require_report_packages, require_writable
-from cvxpriv.cli.terminal import Terminal
+from cvxpriv.cli.options import endings, require_report_packages, require_writable
+from cvxpriv.cli.terminal import Terminal, watched
 from cvxpriv.errors import DataError, ModelError, shown
 from cvxpriv.reports.facts import Facts
 from cvxpriv.reports.files import read_document, write_text

@@ -12,10 +12,14 @@ from cvxpriv.certify.sections import crosscheck_section, crosscheck_tables
 from cvxpriv.cli.crosscheck import check_options, checked
 from cvxpriv.cli.declared import introduction_of, made, on_the_command_line, purpose_of, taken, with_options
 from cvxpriv.cli.finish import finish
-from cvxpriv.cli.interrupts import certified, watched, watching
-from cvxpriv.cli.options import crosscheck_option, output_options, solvers_option
-from cvxpriv.cli.outputs import require_report_packages, require_writable
-from cvxpriv.cli.terminal import Terminal
+from cvxpriv.cli.options import (
+    crosscheck_option,
+    output_options,
+    require_report_packages,
+    require_writable,
+    solvers_option,
+)
+from cvxpriv.cli.terminal import Terminal, certified, watched, watching
 from cvxpriv.reports.facts import Facts
 from cvxpriv.reports.readers import INTERNAL
 from cvxpriv.runs.problem_model import ProblemModel

@@ -67,7 +67,7 @@ def sweep(
     report.html into the folder. Exits with 3 when a task fails or does not converge.
     """
     from cvxpriv.cli.finish import finish
-    from cvxpriv.cli.outputs import require_report_packages, require_writable
+    from cvxpriv.cli.options import require_report_packages, require_writable
     from cvxpriv.cli.sweep_plan import read_plan
     from cvxpriv.runs.sweep import sweep as swept
 

@@ -9,7 +9,7 @@ import click
 from cvxpriv.cli.options import DIVERGENCE, NAMES, output_options
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import ModelError
-from cvxpriv.reports.layout import number, paragraph, table
+from cvxpriv.reports.formatting import number, paragraph, table
 from cvxpriv.solvers.silence import solvers_silent
 
 if TYPE_CHECKING:

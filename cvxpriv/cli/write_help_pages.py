@@ -15,8 +15,8 @@ from typing import Any
 import click
 
 from cvxpriv import models
-from cvxpriv.cli.help_pages import card_of_class, file_of
 from cvxpriv.cli.main import main
+from cvxpriv.cli.plugins import card_of_class, file_of
 
 
 def pages_of(group: Any, context: click.Context, above: str = "") -> Iterator[tuple[str, str, dict[str, Any]]]:

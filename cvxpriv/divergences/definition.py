@@ -18,9 +18,9 @@ from cvxpriv.divergences.analysis import analysed
 from cvxpriv.divergences.curves import AtomCurve
 from cvxpriv.divergences.limits import limit_of
 from cvxpriv.errors import DataError, ModelError, shown
+from cvxpriv.numerics.arguments import real_numbers
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
-from cvxpriv.numerics.reading import real_numbers
 
 Function = Callable[[Array], Array]
 Partials = Callable[[Array, Array], tuple[Array, Array]]

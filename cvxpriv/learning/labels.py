@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from cvxpriv.errors import DataError, ModelError, PrivacyError, shown
+from cvxpriv.numerics.arguments import as_array
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.reading import as_array
 from cvxpriv.penalties.losses import Loss
 
 #: The largest label, and the largest entry of a row, of which sums of fourth powers are doubles.

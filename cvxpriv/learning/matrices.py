@@ -8,8 +8,8 @@ import numpy as np
 from scipy import sparse
 
 from cvxpriv.errors import DataError
+from cvxpriv.numerics.arguments import real_numbers
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.reading import real_numbers
 
 #: Dense rows, or sparse ones by rows.
 Matrix = Array | sparse.csr_array

@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from cvxpriv.errors import DataError, PrivacyError, shown
+from cvxpriv.numerics.arguments import as_array, is_missing
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
-from cvxpriv.numerics.reading import as_array, is_missing
 from cvxpriv.tables.frames import symbol
 
 Range: TypeAlias = tuple[float, float]

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
 from cvxpriv.errors import DataError
+from cvxpriv.numerics.arguments import real_numbers
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
-from cvxpriv.numerics.reading import real_numbers
 
 __all__ = ["Scores", "accuracy", "area_under_curve", "log_loss", "scores_of"]
 

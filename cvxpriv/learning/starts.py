@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from cvxpriv.errors import ModelError
-from cvxpriv.numerics.arguments import numbers
+from cvxpriv.numerics.arguments import real_numbers
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
 from cvxpriv.runs.learning_run import LearningRun
@@ -31,7 +31,7 @@ def initial_points(init: object, shape: tuple[int, ...], starts: int | None, see
     `scale`: Standard deviation of the entries of a random start.
     Raises ModelError: `init` has another shape, or numbers that are not finite.
     """
-    given = np.zeros(shape) if init is None else numbers("init", init)
+    given = np.zeros(shape) if init is None else real_numbers(init, "init", ModelError)
     fits = given.ndim >= 1 and given.shape == shape[len(shape) - given.ndim :]
     if not fits or not np.isfinite(given).all():
         raise ModelError(f"init has shape {given.shape}, expected {shape} and finite numbers")

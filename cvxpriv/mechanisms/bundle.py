@@ -26,8 +26,7 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.document import records
 from cvxpriv.reports.files import PathLike, write_bytes
-from cvxpriv.reports.formatting import exact_zero, format_number
-from cvxpriv.reports.layout import paragraph, table
+from cvxpriv.reports.formatting import exact_zero, format_number, paragraph, table
 from cvxpriv.reports.sets import Content, write_set
 from cvxpriv.reports.spreadsheets import csv_text
 from cvxpriv.tables.recipe import Recipe

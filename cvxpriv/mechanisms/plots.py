@@ -16,10 +16,9 @@ from numpy.typing import ArrayLike
 from cvxpriv.errors import DataError, ModelError, shown, suggest
 from cvxpriv.mechanisms.heatmaps import USED, given_outputs
 from cvxpriv.mechanisms.mechanism import stochastic_matrix
-from cvxpriv.numerics.arguments import numbers
+from cvxpriv.numerics.arguments import finite_double, real_numbers
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
-from cvxpriv.numerics.reading import finite_double
 from cvxpriv.reports.pictures import COLOURS, GREY, MARKERS, blank, styled
 from cvxpriv.tables.alphabets import Alphabet
 
@@ -117,7 +116,7 @@ def plot_curve(
         if number is not None and np.isnan(finite_double(number)):
             raise DataError(f"{name}={shown(number)} is not a finite number: leave it out where it is not known")
     if chosen is not None:
-        place = numbers("chosen", chosen)
+        place = real_numbers(chosen, "chosen", ModelError)
         if place.shape != (2,) or not np.isfinite(place).all():
             raise DataError(f"chosen={shown(chosen)} is no point: give utility and leakage")
     across, up = _shared_axes(named)

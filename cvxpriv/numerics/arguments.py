@@ -1,24 +1,18 @@
-"""Checks of the options that every model's `solve` takes."""
+"""A caller's arguments: exact doubles, counts and seeds, or a typed error that names the problem."""
 
 from __future__ import annotations
 
+import numbers
+import warnings
 from collections.abc import Iterable
+from decimal import Decimal
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from cvxpriv.errors import ModelError, shown
+from cvxpriv.errors import CvxprivError, DataError, ModelError, shown
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.reading import finite_double, real_numbers
-
-
-def numbers(name: str, values: object) -> Array:
-    """Return an array of floats.
-
-    Raises ModelError: It does not hold numbers.
-    """
-    return real_numbers(values, name, ModelError)
 
 
 def require_seed(seed: object) -> None:
@@ -80,3 +74,140 @@ def require_positive(**values: object) -> None:
     for name, value in values.items():
         if not finite_double(value) > 0.0:
             raise ModelError(f"{name}={shown(value)} is not a finite number > 0")
+
+
+EXACT = 2**53
+"""Largest whole number up to which all are doubles."""
+
+
+def real_numbers(values: object, argument: str, error: type[CvxprivError] = DataError, copy: bool = True) -> Array:
+    """Return an array of doubles that are the numbers given.
+
+    `argument`: Name of the values in messages.
+    `error`: Class of the error to raise.
+    `copy`: Whether the result is a copy where the values are doubles already.
+    Returns: Infinities and not-a-numbers pass: the caller checks its own range.
+    Raises DataError: Or the error asked for: ragged or endless nesting, masked or missing entries, texts, dates,
+    complex numbers, objects, whole numbers that no double holds.
+
+    >>> real_numbers([[1, 2.5]], "table")
+    array([[1. , 2.5]])
+    >>> real_numbers([1 + 2j], "rates")
+    Traceback (most recent call last):
+    cvxpriv.errors.DataError: rates holds complex numbers: expected real ones; pass the part that is meant
+    """
+    array = as_array(values, argument, error)
+    if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
+        raise error(f"{argument} has masked entries: expected a number in each; fill them, or leave them out")
+    kind = array.dtype.kind
+    if isinstance(values, (str, bytes, complex)):
+        argument = f"{argument}={values!r}"
+    if kind == "O":
+        return _of_objects(array, argument, error)
+    if kind == "c":
+        raise error(f"{argument} holds complex numbers: expected real ones; pass the part that is meant")
+    if kind not in "biuf":
+        kinds = {"m": "spans of time", "M": "dates", "U": "texts", "S": "bytes", "V": "records"}
+        raise error(
+            f"{argument} does not hold numbers but {kinds.get(kind, array.dtype)}: turn them into numbers first"
+        )
+    if kind in "iu" and array.size and max(int(array.max()), -int(array.min())) > EXACT:
+        _require_exact(array, argument, error)
+    with np.errstate(over="ignore"):  # a longer float beyond the doubles is inf
+        return np.array(array, dtype=np.float64) if copy else np.asarray(array, dtype=np.float64)
+
+
+def real_number(value: object, argument: str, expected: str, error: type[CvxprivError] = ModelError) -> float:
+    """Return one finite number as a double.
+
+    Raises ModelError: Or the error asked for: anything else; the message ends with what is ``expected``.
+
+    >>> real_number("1", "rate", "a fraction of H(X)")
+    Traceback (most recent call last):
+    cvxpriv.errors.ModelError: rate='1' is not a finite number: pass a fraction of H(X)
+    """
+    if not np.isnan(number := finite_double(value)):
+        return number
+    huge = isinstance(value, int) and not isinstance(value, bool)
+    shown = "a whole number beyond the doubles" if huge else repr(value)
+    raise error(f"{argument}={shown} is not a finite number: pass {expected}")
+
+
+def finite_double(value: object) -> float:
+    """Return a number as a double; NaN where it is none, not real, or beyond the doubles.
+
+    >>> finite_double(2), finite_double(10**400), finite_double(True)
+    (2.0, nan, nan)
+    """
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if not isinstance(value, (numbers.Real, Decimal)) or isinstance(value, (bool, np.timedelta64)):
+        return float("nan")
+    try:
+        number = float(value)
+    except (OverflowError, ValueError):
+        return float("nan")
+    return number if np.isfinite(number) else float("nan")
+
+
+def is_missing(value: object) -> bool:
+    """Return whether a value stands for a missing one: None, a not-a-number, pandas' NA and NaT.
+
+    >>> [is_missing(value) for value in (None, float("nan"), 0, "")]
+    [True, True, False, False]
+    """
+    if value is None or value is np.ma.masked:
+        return True
+    if isinstance(value, Decimal):  # a signalling one refuses to be compared
+        return value.is_nan()
+    if isinstance(value, (numbers.Number, np.generic)):
+        return bool(value != value)
+    return type(value).__name__ in ("NAType", "NaTType")
+
+
+def as_array(values: object, argument: str, error: type[CvxprivError] = DataError) -> np.ndarray[Any, Any]:
+    """Return an array of whatever the values are.
+
+    Raises DataError: Or the error asked for: they are ragged, nested without an end, sparse, or refuse.
+    """
+    if hasattr(values, "toarray"):
+        raise error(f"{argument} is sparse: expected a dense array; pass {argument}.toarray()")
+    if np.ma.isMaskedArray(values):
+        values = np.ma.getdata(values)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # numpy speaks of a masked cell, which is refused below
+            return np.asarray(values)
+    except Exception as cause:  # an array interface may raise anything
+        raise error(f"{argument} does not hold numbers ({cause}): expected rows of as many numbers each") from cause
+
+
+def _of_objects(array: np.ndarray[Any, Any], argument: str, error: type[CvxprivError]) -> Array:
+    result = np.empty(array.shape)
+    for place, value in np.ndenumerate(array):
+        name = f"{argument}[{', '.join(map(str, place))}]" if place else argument
+        if is_missing(value):
+            raise error(f"{name} is missing ({shown(value)}): expected a number; fill it, or leave it out")
+        if isinstance(value, np.timedelta64) or not isinstance(value, (numbers.Real, Decimal, np.bool_)):
+            raise error(f"{name} is no number but of type {type(value).__name__}: expected numbers")
+        result[place] = _double(value, name, error)
+    return result
+
+
+def _double(value: Any, name: str, error: type[CvxprivError]) -> float:
+    try:
+        number = float(value)
+        exact = not isinstance(value, numbers.Integral) or abs(int(value)) <= EXACT or int(number) == value
+    except (OverflowError, ValueError) as cause:
+        raise error(f"{name} is beyond the doubles ({cause}): expected a number below 1.8e308") from cause
+    if number == 0.0 and value != 0:
+        raise error(f"{name} is too near to 0 for a double: expected 0 or a number of at least 5e-324")
+    if not exact:
+        raise error(f"{name} is a whole number above 2^53 that no double holds: expected a smaller one; count in units")
+    return number
+
+
+def _require_exact(array: np.ndarray[Any, Any], argument: str, error: type[CvxprivError]) -> None:
+    for place, value in np.ndenumerate(array):
+        if abs(int(value)) > EXACT:
+            _double(int(value), f"{argument}[{', '.join(map(str, place))}]", error)

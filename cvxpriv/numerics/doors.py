@@ -19,8 +19,8 @@ from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_
 import numpy as np
 
 from cvxpriv.errors import CvxprivError, DataError, ModelError, shown
+from cvxpriv.numerics.arguments import as_array, real_numbers
 from cvxpriv.numerics.arrays import unaliased
-from cvxpriv.numerics.reading import as_array, real_numbers
 
 Wrapped = TypeVar("Wrapped", bound=Callable[..., Any])
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Fact, Facts, Section, Table
-from cvxpriv.reports.formatting import DIGITS, format_cell, is_number
-from cvxpriv.reports.layout import WIDTH, ascii_text, paragraph, table
+from cvxpriv.reports.formatting import DIGITS, WIDTH, ascii_text, format_cell, is_number, paragraph, table
 
 #: Least length of lines into which a last column is broken.
 NARROWEST = 24

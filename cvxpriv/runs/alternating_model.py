@@ -22,7 +22,7 @@ from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt import Residuals
 from cvxpriv.mechanisms.mechanism import Mechanism, provenance
-from cvxpriv.numerics.arguments import numbers
+from cvxpriv.numerics.arguments import real_numbers
 from cvxpriv.numerics.arrays import Array, Values, measured_each, single, stack, starts_in, take
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
@@ -308,7 +308,7 @@ class AlternatingModel(MechanismModel[AlternatingRun]):
             if name not in usual or np.shape(value) != usual[name].shape:
                 shapes = ", ".join(f"{one} {entry.shape}" for one, entry in usual.items())
                 raise ModelError(f"init[{number}][{name!r}] has shape {np.shape(value)}: the state has {shapes}")
-            usual[name] = numbers(f"init[{number}][{name!r}]", value)
+            usual[name] = real_numbers(value, f"init[{number}][{name!r}]", ModelError)
         return usual
 
     def _points(self, points: Iterable[float] | int) -> list[float]:

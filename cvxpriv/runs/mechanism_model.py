@@ -14,7 +14,7 @@ from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Constraint
 from cvxpriv.certify.cases import Case
 from cvxpriv.errors import DataError, ModelError, suggest
-from cvxpriv.numerics.arguments import few, numbers, require_at_most, require_counts
+from cvxpriv.numerics.arguments import few, real_numbers, require_at_most, require_counts
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
@@ -206,7 +206,9 @@ def curve_points(points: Iterable[float] | int, whole: float = 1.0) -> list[floa
         require_at_most(MOST_POINTS, points=points)
         return [whole * point / points for point in range(1, int(points) + 1)]
     listed = isinstance(points, Iterable) and not isinstance(points, (str, bytes, np.ndarray))
-    found = numbers("points", few("points", points, MOST_POINTS) if listed else points).ravel().tolist()
+    found = (
+        real_numbers(few("points", points, MOST_POINTS) if listed else points, "points", ModelError).ravel().tolist()
+    )
     require_at_most(MOST_POINTS, points=len(found))
     if not found:
         raise ModelError(f"points={points!r} holds no number: pass numbers, or how many")

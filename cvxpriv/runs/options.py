@@ -29,8 +29,8 @@ from numbers import Integral, Real
 from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from cvxpriv.errors import CvxprivError, ModelError, PrivacyError, shown, suggest
+from cvxpriv.numerics.arguments import finite_double
 from cvxpriv.numerics.doors import door
-from cvxpriv.numerics.reading import finite_double
 from cvxpriv.runs.docstrings import with_parameters
 
 Declared = TypeVar("Declared", bound=Callable[..., Any])

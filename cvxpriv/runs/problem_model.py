@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike
 from cvxpriv import models
 from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import DataError
+from cvxpriv.numerics.arguments import real_numbers
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.reading import real_numbers
 from cvxpriv.reports.facts import Fact, Facts
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs import shared_options as shared

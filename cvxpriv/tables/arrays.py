@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cvxpriv.errors import DataError, suggest
+from cvxpriv.numerics.arguments import real_numbers
 from cvxpriv.numerics.arrays import Array, IntArray
-from cvxpriv.numerics.reading import real_numbers
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.frames import MAX_COUNT, listed
 

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cvxpriv.errors import DataError, shown, suggest
+from cvxpriv.numerics.arguments import is_missing
 from cvxpriv.numerics.later import pd
-from cvxpriv.numerics.reading import is_missing
 from cvxpriv.tables.encodings import decoded, separator_of, with_points
 from cvxpriv.tables.unpacking import COMPRESSIONS, file_bytes
 from cvxpriv.tables.workbooks import BINARY, read_binary

@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from cvxpriv.errors import DataError, suggest
+from cvxpriv.numerics.arguments import real_numbers
 from cvxpriv.numerics.arrays import Array, IntArray
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
-from cvxpriv.numerics.reading import real_numbers
 from cvxpriv.tables.frames import count_column, listed, require_columns, require_present, symbol
 from cvxpriv.tables.recipe import MISSING, Prepared, Recipe, blank
 from cvxpriv.tables.recipe_texts import merge_of, quantiles_in

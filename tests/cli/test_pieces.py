@@ -15,13 +15,11 @@ import pytest
 
 from cvxpriv.certify.check import CrossCheck
 from cvxpriv.certify.sections import crosscheck_facts, refused
-from cvxpriv.cli.interrupts import watched
-from cvxpriv.cli.options import NAMES
-from cvxpriv.cli.outputs import require_report_packages, require_writable
-from cvxpriv.cli.terminal import Terminal
+from cvxpriv.cli.options import NAMES, require_report_packages, require_writable
+from cvxpriv.cli.terminal import Terminal, watched
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.reports.document import document_of, plain_data
-from cvxpriv.reports.layout import WIDTH, number, paragraph, residual, table
+from cvxpriv.reports.formatting import WIDTH, number, paragraph, residual, table
 from cvxpriv.reports.text import text_of
 
 
@@ -104,7 +102,7 @@ def test_a_folder_that_takes_no_file_is_refused(tmp_path: Path, monkeypatch: pyt
 
 
 def test_missing_report_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cvxpriv.cli.outputs.find_spec", lambda package: None)
+    monkeypatch.setattr("cvxpriv.cli.options.find_spec", lambda package: None)
     with pytest.raises(ModelError, match=r"jinja2 and matplotlib.*cvxpriv\[report\].*--no-report"):
         require_report_packages("give --no-report")
 

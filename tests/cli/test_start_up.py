@@ -12,9 +12,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from cvxpriv.cli.help_pages import Card, card_of
 from cvxpriv.cli.main import OWN, main
-from cvxpriv.cli.plugins import PluginGroup
+from cvxpriv.cli.plugins import Card, PluginGroup, card_of
 from cvxpriv.cli.write_help_pages import written
 
 SLOW = ("cvxpy", "scipy", "pandas", "matplotlib", "sklearn", "numpy", "rich", "mpmath", "cvxpriv_models.istdp")
@@ -86,7 +85,7 @@ def test_a_stored_page_looks_as_the_command_itself_does(words: list[str]) -> Non
 
 
 def test_a_command_without_a_stored_page_shows_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cvxpriv.cli.help_pages._stored", lambda home: {"cards": {}, "pages": {}})
+    monkeypatch.setattr("cvxpriv.cli.plugins._stored", lambda home: {"cards": {}, "pages": {}})
     context = click.Context(main)
     assert main.resolve_command(context, ["doctor", "--help"])[1] is main.get_command(context, "doctor")
 

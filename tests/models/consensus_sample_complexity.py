@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxpriv.errors import ModelError
-from cvxpriv.numerics.arguments import numbers, require_counts, require_positive
+from cvxpriv.numerics.arguments import real_numbers, require_counts, require_positive
 from cvxpriv.numerics.arrays import Array
 
 __all__ = ["samples_needed", "samples_needed_privately"]
@@ -78,7 +78,7 @@ def samples_needed_privately(
     left = _left(reference_norm, tau, delta, excess, w)
     require_positive(C=C, a=a)
     require_counts(nodes=nodes, features=features)
-    scale = numbers("alpha", alpha)
+    scale = real_numbers(alpha, "alpha", ModelError)
     if not (scale > 0.0).all():
         raise ModelError(f"alpha={alpha!r} must be > 0")
     gain = nodes * C * left**2 / (2.0 * reference_norm**2)
@@ -92,7 +92,7 @@ def _left(reference_norm: float, tau: float, delta: float, excess: ArrayLike, w:
     require_positive(reference_norm=reference_norm, tau=tau, delta=delta, w=w)
     if delta >= 1.0:
         raise ModelError(f"delta={delta!r} is no probability: choose one in (0, 1)")
-    left = tau - numbers("excess", excess)
+    left = tau - real_numbers(excess, "excess", ModelError)
     if not (left > 0.0).all():
         raise ModelError(f"tau={tau!r} must exceed every excess: run more passes, or allow a larger tau")
     return np.asarray(left)

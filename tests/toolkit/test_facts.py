@@ -11,7 +11,7 @@ import pytest
 from cvxpriv.certify.verdicts import VERDICTS
 from cvxpriv.errors import DataError
 from cvxpriv.mechanisms.plots import plot_curve
-from cvxpriv.reports import grids
+from cvxpriv.reports import page
 from cvxpriv.reports.document import document_of, error_document
 from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.page import render
@@ -125,4 +125,4 @@ def test_a_fact_is_found_by_its_name() -> None:
 
 
 def test_the_page_colours_the_verdicts_that_there_are() -> None:
-    assert tuple(name.lower() for name in reversed(VERDICTS)) == grids.BADGES
+    assert tuple(name.lower() for name in reversed(VERDICTS)) == page.BADGES

@@ -15,9 +15,8 @@ import pytest
 from cvxpriv.mechanisms.heatmaps import given_outputs, heatmap_of
 from cvxpriv.models import PrivacyFunnel
 from cvxpriv.reports.facts import Facts, Section, Table
-from cvxpriv.reports.grids import grid
 from cvxpriv.reports.heatmaps import Heatmap
-from cvxpriv.reports.page import render
+from cvxpriv.reports.page import grid, render
 from cvxpriv.reports.sliders import Slider, Stop
 from cvxpriv.runs.mechanism_run import Beside
 from cvxpriv.tables.joint import Alphabet, JointTable

@@ -6,8 +6,8 @@ import numpy as np
 from scipy import sparse
 
 from cvxpriv.errors import PrivacyError, shown, suggest
+from cvxpriv.numerics.arguments import finite_double
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.reading import finite_double
 
 from .options import Bound
 from .problem import Part, Problem

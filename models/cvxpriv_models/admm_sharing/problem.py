@@ -15,8 +15,8 @@ from cvxpriv.learning.labels import signed_labels
 from cvxpriv.learning.matrices import Matrix, checked_matrix
 from cvxpriv.learning.schema import PublicSchema
 from cvxpriv.learning.starts import random_scale
+from cvxpriv.numerics.arguments import real_numbers
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.reading import real_numbers
 from cvxpriv.penalties import Loss, Penalty, Within, convex_penalty, loss_named
 
 #: One party's columns, (N, d_m): dense, or sparse by rows.

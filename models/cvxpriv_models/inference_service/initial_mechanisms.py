@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from cvxpriv.blocks.engines import ClosedForm, Engine
 from cvxpriv.errors import ModelError
 from cvxpriv.mechanisms.mechanism import stochastic_matrix
-from cvxpriv.numerics.arguments import numbers
+from cvxpriv.numerics.arguments import real_numbers
 from cvxpriv.numerics.arrays import Array
 
 from .algorithm import AUTO, Options
@@ -81,7 +81,7 @@ def given(problem: Problem, init: ArrayLike) -> tuple[Array, Sequence[str]]:
 
     Raises ModelError: They do not fit the model, or are no mechanisms at or above the floor.
     """
-    values = numbers("init", init)
+    values = real_numbers(init, "init", ModelError)
     mechanisms = values[None] if values.ndim == 2 else values
     shape = (problem.p_y.size, problem.size_u)
     if mechanisms.ndim != 3 or mechanisms.shape[1:] != shape or not len(mechanisms):

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from cvxpriv.divergences import FDivergence, divergence
 from cvxpriv.errors import ModelError, shown
+from cvxpriv.numerics.arguments import real_number
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.reading import real_number
 from cvxpriv.tables.joint import JointTable
 
 from . import measures

@@ -10,9 +10,9 @@ import scipy.sparse as sp
 
 from cvxpriv.errors import DataError
 from cvxpriv.learning.labels import LARGEST
+from cvxpriv.numerics.arguments import real_numbers
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
-from cvxpriv.numerics.reading import real_numbers
 
 Design = Array | sp.csr_array
 

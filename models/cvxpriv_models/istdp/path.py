@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxpriv.errors import ModelError
-from cvxpriv.numerics.arguments import few, numbers, require_at_most, require_counts
+from cvxpriv.numerics.arguments import few, real_numbers, require_at_most, require_counts
 from cvxpriv.numerics.later import pd
 from cvxpriv.numerics.sizes import MOST_POINTS
 from cvxpriv.penalties import Penalty
@@ -56,7 +56,7 @@ def _weights(lams: Iterable[float] | int, problem: Problem) -> list[float]:
         require_counts(lams=lams)
         require_at_most(MOST_POINTS, lams=lams)
         return [float(problem.lambda_max * share) for share in np.geomspace(1.0, LEAST, int(lams))]
-    weights = numbers("lams", few("lams", lams, MOST_POINTS)).ravel()
+    weights = real_numbers(few("lams", lams, MOST_POINTS), "lams", ModelError).ravel()
     require_at_most(MOST_POINTS, lams=weights.size)
     if not weights.size or not (weights >= 0.0).all():
         raise ModelError(f"lams={weights.tolist()!r} holds no weights: pass numbers >= 0, or how many")

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxpriv.errors import ModelError, shown, suggest
+from cvxpriv.numerics.arguments import real_number
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.reading import real_number
 from cvxpriv.tables.information import mutual_information
 from cvxpriv.tables.joint import JointTable
 

@@ -18,7 +18,7 @@ from cvxpriv.bounds.pricing import INTERRUPTED
 from cvxpriv.constraints.gate import brought_inside, missed
 from cvxpriv.errors import ModelError
 from cvxpriv.mechanisms.mechanism import stochastic_matrix
-from cvxpriv.numerics.arguments import numbers
+from cvxpriv.numerics.arguments import real_numbers
 from cvxpriv.numerics.arrays import Array, Values, put, single
 from cvxpriv.numerics.later import pd
 from cvxpriv.runs.shared_options import Watch
@@ -56,7 +56,7 @@ def initial(
     Raises ModelError: `init` is no such mechanism, or does not carry the rate.
     """
     if init is not None:
-        mechanisms = _required(problem, numbers("init", init))
+        mechanisms = _required(problem, real_numbers(init, "init", ModelError))
         return algorithm.log_joint(problem, mechanisms), ["init"] * len(mechanisms)
     log_u = feasible_starts(problem.p_x, problem.rate, problem.size_y, starts, seed)
     origins = ["random"] * starts

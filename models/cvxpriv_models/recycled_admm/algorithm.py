@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from cvxpriv.blocks.block import Block
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.anderson import Anderson
-from cvxpriv.numerics.arguments import numbers
+from cvxpriv.numerics.arguments import real_numbers
 from cvxpriv.numerics.arrays import Array, Values, measured_each
 from cvxpriv.schedules.steps import AnyStep, Loop, Measure, Sweep
 from cvxpriv.schedules.stopping import Below
@@ -68,7 +68,7 @@ def initial_state(problem: Problem, init: ArrayLike | None = None) -> dict[str, 
     Raises ModelError: Another shape, or numbers that are not finite.
     """
     shape = (problem.nodes, problem.features)
-    given = np.zeros(shape) if init is None else numbers("init", init)
+    given = np.zeros(shape) if init is None else real_numbers(init, "init", ModelError)
     if given.shape not in (shape, shape[1:]) or not np.isfinite(given).all():
         raise ModelError(f"init has shape {given.shape}, expected {shape[1:]} or {shape}, of finite numbers")
     start, per_node = np.broadcast_to(given, shape)[None].copy(), np.zeros((1, problem.nodes))

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxpriv.errors import ModelError, shown
-from cvxpriv.numerics.arguments import numbers
+from cvxpriv.numerics.arguments import finite_double, real_numbers
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.reading import finite_double
 
 #: The default cap, as a multiple of each node's eta: a penalty that grows without end freezes the iterates where they
 #: are (1e-10 from the optimum at growth 1.04, .05 at 1.3).
@@ -25,8 +24,8 @@ def eta_table(eta: ArrayLike, growth: ArrayLike, cap: ArrayLike | None, passes: 
     `cap`, (N,): None is `CAP` times eta_i; inf is none.
     Raises ModelError: Not positive, falling, of a shape that fits neither nodes nor passes, or a cap below eta.
     """
-    first, factor = numbers("eta", eta), numbers("growth", growth)
-    cap_given = np.full((), np.inf) if cap is None else numbers("eta_cap", cap)
+    first, factor = real_numbers(eta, "eta", ModelError), real_numbers(growth, "growth", ModelError)
+    cap_given = np.full((), np.inf) if cap is None else real_numbers(cap, "eta_cap", ModelError)
     if not (np.isfinite(first) & (first > 0.0)).all():
         raise ModelError(f"eta={shown(eta)} must be finite and > 0")
     if first.ndim == 2:

@@ -12,8 +12,8 @@ import numpy as np
 from scipy import sparse
 
 from cvxpriv.errors import DataError, ModelError, shown
+from cvxpriv.numerics.arguments import real_numbers
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.reading import real_numbers
 
 #: Nodes named in a message.
 SHOWN = 5

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxpriv.errors import ModelError, NoGuaranteeWarning, warn
-from cvxpriv.numerics.arguments import numbers
+from cvxpriv.numerics.arguments import real_numbers
 from cvxpriv.numerics.arrays import Array
 
 from .eta import eta_table
@@ -29,8 +29,8 @@ def usual_method(eta: ArrayLike | None, growth: ArrayLike) -> str:
     >>> usual_method(None, 1.0), usual_method([0.5, 1.0], 1.0), usual_method(0.5, 1.04)
     ('r-admm', 'mr-admm', 'mr-admm')
     """
-    factor = numbers("growth", growth)
-    one = (eta is None or numbers("eta", eta).ndim == 0) and factor.ndim == 0 and bool(factor == 1.0)
+    factor = real_numbers(growth, "growth", ModelError)
+    one = (eta is None or real_numbers(eta, "eta", ModelError).ndim == 0) and factor.ndim == 0 and bool(factor == 1.0)
     return "r-admm" if one else "mr-admm"
 
 
@@ -49,7 +49,7 @@ def penalty_table(
     `usual`: Number of passes, where neither `max_iter` nor a table of all passes gives it.
     Raises ModelError: Penalties that are not positive or fall; several for a method with one.
     """
-    given = numbers("eta", eta)
+    given = real_numbers(eta, "eta", ModelError)
     passes = max_iter or (len(given) if given.ndim == 2 else usual)
     table = eta_table(eta, growth, eta_cap, passes, nodes)
     if method in COMMON and np.ptp(table) > 0.0:

@@ -16,8 +16,8 @@ from cvxpriv.learning.labels import LARGEST, signed_labels
 from cvxpriv.learning.matrices import checked_matrix
 from cvxpriv.learning.schema import PublicSchema
 from cvxpriv.learning.starts import random_scale
+from cvxpriv.numerics.arguments import as_array
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.reading import as_array
 from cvxpriv.penalties import Loss, Penalty, convex_penalty, loss_named
 
 from .graph import Network
