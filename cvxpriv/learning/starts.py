@@ -12,8 +12,7 @@ import numpy as np
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arguments import real_numbers
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.later import pd
-from cvxpriv.runs.learning_run import LearningRun
+from cvxpriv.runs.learning_run import LearningRun, Start
 from cvxpriv.schedules.independent_runs import run_each
 
 #: Standard deviation of the predictions of a random start: log odds of this size are far from 0, and not absurd.
@@ -22,13 +21,15 @@ SPREAD = 3.0
 Run = TypeVar("Run", bound=LearningRun)
 
 
-def initial_points(init: object, shape: tuple[int, ...], starts: int | None, seed: int, scale: float) -> list[Array]:
+def initial_points(
+    init: object, shape: tuple[int, ...], starts: int | None, seed: int, scale: Callable[[], float]
+) -> list[Array]:
     """Return the initial point of each start: the first at `init`, the others at random.
 
     `init`: The first point, of this shape or one that broadcasts to it. None is 0.
     `starts`: Number of starts. None is 1.
     `seed`: Seed of the random points. Start k is the same whatever the number of starts.
-    `scale`: Standard deviation of the entries of a random start.
+    `scale`: Returns the standard deviation of the entries of a random start; it reads all data.
     Raises ModelError: `init` has another shape, or numbers that are not finite.
     """
     given = np.zeros(shape) if init is None else real_numbers(init, "init", ModelError)
@@ -36,7 +37,7 @@ def initial_points(init: object, shape: tuple[int, ...], starts: int | None, see
     if not fits or not np.isfinite(given).all():
         raise ModelError(f"init has shape {given.shape}, expected {shape} and finite numbers")
     first = np.broadcast_to(given, shape).copy()
-    random = (scale * np.random.default_rng([seed, k]).normal(size=shape) for k in range(1, starts or 1))
+    random = (scale() * np.random.default_rng([seed, k]).normal(size=shape) for k in range(1, starts or 1))
     return [first, *random]
 
 
@@ -50,10 +51,10 @@ def random_scale(squares: float, rows: int) -> float:
 
 
 def best_start(solve: Callable[..., Run], points: list[Array], *, n_jobs: int, progress: bool) -> Run:
-    """Solve from every point; return the best run, with a summary of each start as its `starts`.
+    """Solve from every point; return the best run, with a summary of each start.
 
-    The best run has the least objective among those that converged, or among all where none did. Its `starts` have one
-    row each: objective, kkt, iterations, converged, best. A single start shows the progress of its own passes.
+    The best run has the least objective among those that converged, or among all where none did. A single start shows
+    the progress of its own passes.
     """
     alone = len(points) == 1
     runs = run_each(
@@ -65,14 +66,9 @@ def best_start(solve: Callable[..., Run], points: list[Array], *, n_jobs: int, p
         last=lambda run: run.interrupted or run.overdue,
     )
     best = min(range(len(runs)), key=lambda k: (not runs[k].converged, runs[k].objective, k))
-    table = pd.DataFrame(
-        {
-            "objective": [run.objective for run in runs],
-            "kkt": [run.kkt.largest for run in runs],
-            "iterations": [run.iterations for run in runs],
-            "converged": [run.converged for run in runs],
-            "best": [k == best for k in range(len(runs))],
-        }
+    tried = tuple(
+        Start(float(run.objective), float(run.kkt.largest), int(run.iterations), bool(run.converged), k == best)
+        for k, run in enumerate(runs)
     )
-    best_run: Run = replace(cast(Any, runs[best]), starts=table.rename_axis("start"))
+    best_run: Run = replace(cast(Any, runs[best]), tried=tried)
     return best_run

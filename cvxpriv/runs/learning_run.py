@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -82,11 +82,22 @@ class _Learned(Run):
         return [Fact(name, value) for name, value in asdict(self.settings).items()]
 
 
+@dataclass(frozen=True)
+class Start:
+    """The end of one start: a row of a run's `starts`."""
+
+    objective: float
+    kkt: float
+    iterations: int
+    converged: bool
+    best: bool
+
+
 class LearningRun(_Learned):
     """A run that is not private.
 
     A subclass is a dataclass with `converged`, `iterations`, `objective`, `kkt`, `gap`, `history`, `settings`,
-    `seconds`, `interrupted` and `overdue`.
+    `seconds`, `interrupted`, `overdue` and `tried`.
     """
 
     private = False
@@ -105,6 +116,12 @@ class LearningRun(_Learned):
     gap: Any
     seconds: float
     overdue: bool
+    tried: tuple[Start, ...]
+
+    @property
+    def starts(self) -> pd.DataFrame:
+        """One row per start: objective, kkt, iterations, converged, best; made when asked for, since pandas is slow."""
+        return pd.DataFrame([asdict(one) for one in self.tried]).rename_axis("start")
 
     def own_facts(self) -> Sequence[Fact]:
         """Return what this model's run says beside what every run does."""

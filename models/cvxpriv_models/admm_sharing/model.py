@@ -204,7 +204,7 @@ class ADMMSharing(LearningModel):
         follow = follow and may_follow(self.problem, chosen)
         limit, asked = max_iter or MAX_ITER, 0.0 if self.constraints else kkt.gap_asked(self.problem, gap, tol)
         settings = Settings(chosen.name, who.name, weight, anderson, adapt_rho, limit, tol, follow, asked)
-        points = initial_points(init, (self.problem.columns,), starts, seed, self.problem.random_scale)
+        points = initial_points(init, (self.problem.columns,), starts, seed, lambda: self.problem.random_scale)
         work = partial(self._from, settings=settings, engine=who, callback=callback)
         return best_start(work, points, n_jobs=n_jobs, progress=progress)
 

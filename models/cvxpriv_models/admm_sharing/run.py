@@ -20,7 +20,7 @@ from cvxpriv.numerics.arguments import require_counts, require_seed
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.numerics.later import pd
 from cvxpriv.runs.codec import UNSAVED
-from cvxpriv.runs.learning_run import LearningRun
+from cvxpriv.runs.learning_run import LearningRun, Start
 from cvxpriv.schedules.history import History
 from cvxpriv.solvers.registry import DEFAULT_CHAIN
 
@@ -177,14 +177,14 @@ class SharingRun(SharedFit, Fitted):
 
     Attributes
     ----------
-    starts : DataFrame, optional
-        One row per start: objective, kkt, iterations, converged, best.
+    tried : tuple of Start
+        The end of each start; `starts` is the table of them.
     constraints : tuple
     """
 
     open: ClassVar[str] = "What the parties share in each pass, and every coefficient,"
 
-    starts: pd.DataFrame | None = None
+    tried: tuple[Start, ...] = ()
     constraints: Constraints = field(default=(), repr=False, metadata=UNSAVED)
 
     @cached_property

@@ -42,16 +42,14 @@ def read_design(x: Any, least: int = 2) -> tuple[Design, tuple[str, ...]]:
     return design, names
 
 
-def refuse_huge(design: Design, y: Array) -> None:
-    """Refuse entries and labels of which sums of squares overflow. A private fit clips them, and tells nobody.
-
-    Raises DataError: An entry or a label is above `LARGEST`.
-    """
+def too_large(design: Design, y: Array) -> str:
+    """Return the refusal of entries or labels whose sums of squares overflow; empty where there are none."""
     entries = design if isinstance(design, np.ndarray) else design.data
     if max(entries.max(initial=0.0), -entries.min(initial=0.0)) > LARGEST:
-        raise DataError(f"X holds entries above {LARGEST:g}, whose squares overflow: scale its columns")
+        return f"X holds entries above {LARGEST:g}, whose squares overflow: scale its columns"
     if np.abs(y).max(initial=0.0) > LARGEST:
-        raise DataError(f"y holds labels above {LARGEST:g}, whose squares overflow: scale them")
+        return f"y holds labels above {LARGEST:g}, whose squares overflow: scale them"
+    return ""
 
 
 def refuse_constant(design: Design, names: tuple[str, ...]) -> None:

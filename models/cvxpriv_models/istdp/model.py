@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.engines import engine_named
 from cvxpriv.certify.cases import Case, case_of_block
-from cvxpriv.errors import ModelError, shown
+from cvxpriv.errors import DataError, ModelError, shown
 from cvxpriv.learning.fit import Fit
 from cvxpriv.learning.learning_model import LearningModel
 from cvxpriv.learning.schema import SchemaOption, schema_named
@@ -31,7 +31,6 @@ from cvxpriv.runs.shared_options import require_callback
 from . import options
 from .algorithm import METHODS, blocks, schedule, solve_from
 from .clipping import ADJACENCIES
-from .design import refuse_huge
 from .line_search import Search
 from .on_rows import SparseOnRows
 from .path import path_table
@@ -177,7 +176,8 @@ class ISTDP(LearningModel):
         A keyboard interrupt returns the point so far.
         """
         require_callback(callback, n_jobs)
-        refuse_huge(self.problem.design, self.problem.y)
+        if self.problem.too_large:
+            raise DataError(self.problem.too_large)
         who = engine_named(engine, solver=solver, time_limit=time_limit, isolate=isolate)
         size = of_learning(
             self.problem.rows,
@@ -193,7 +193,7 @@ class ISTDP(LearningModel):
             raise ModelError(f"line_search={shown(search)} is no Search: leave it out, or pass a Search")
         settings = Settings(method or METHODS[0], who.name, step, accelerate, max_iter or MAX_ITER, float(tol))
         loop = schedule(self.problem, step, accelerate, search, settings.tol, settings.max_iter)
-        points = initial_points(init, (self.problem.size,), starts, seed, self.problem.random_scale)
+        points = initial_points(init, (self.problem.size,), starts, seed, lambda: self.problem.random_scale)
         work = partial(
             solve_from, self.problem, loop=loop, search=search, engine=who, settings=settings, callback=callback
         )

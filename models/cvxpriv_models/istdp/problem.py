@@ -21,7 +21,7 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
 from cvxpriv.penalties import MCP, Loss, Penalty, loss_named, penalty_named, require_penalty
 
-from .design import Design, read_design, refuse_constant
+from .design import Design, read_design, refuse_constant, too_large
 
 #: Largest share of coefficients other than 0 for which only their columns are multiplied.
 FEW = 0.25
@@ -152,6 +152,11 @@ class Problem:
     def objective(self, theta: Array) -> float:
         """Return F(theta), ISTDP (2)."""
         return self.average_loss(self.predictions(theta)) + self.penalty_value(theta)
+
+    @cached_property
+    def too_large(self) -> str:
+        """The refusal of entries or labels too large for a solve; a private fit clips them, and tells nobody."""
+        return too_large(self.design, self.y)
 
     @cached_property
     def lipschitz(self) -> float:

@@ -20,7 +20,7 @@ from cvxpriv.penalties import ElasticNet, Loss, Penalty
 from cvxpriv.penalties.proximal import proximal_block
 from cvxpriv.reports.facts import Fact
 from cvxpriv.runs.codec import UNSAVED
-from cvxpriv.runs.learning_run import LearningRun
+from cvxpriv.runs.learning_run import LearningRun, Start
 from cvxpriv.schedules.history import History
 
 from .kkt import SparseResiduals, residuals
@@ -129,8 +129,8 @@ class SparseRun(LearningRun, SparseFit):
     log : History
     interrupted : bool
         Whether a keyboard interrupt or a callback ended the solve.
-    starts : DataFrame, optional
-        One row per start: objective, kkt, iterations, converged, best.
+    tried : tuple of Start
+        The end of each start; `starts` is the table of them.
     """
 
     model: ClassVar[str] = "ISTDP"
@@ -145,7 +145,7 @@ class SparseRun(LearningRun, SparseFit):
     seconds: float
     interrupted: bool = False
     overdue: bool = False
-    starts: pd.DataFrame | None = field(default=None, repr=False)
+    tried: tuple[Start, ...] = ()
     log: History = field(default_factory=History, repr=False, metadata=UNSAVED)
 
     @cached_property

@@ -197,10 +197,10 @@ def _by_factor(columns: Array, weight: Array, bend: Array, slope: Array) -> Iter
     size = max(float(np.trace(hessian)) / slope.size, np.finfo(float).tiny)
     for matrix, diagonal in ((hessian, bend), (upward, np.maximum(bend, 0.0) + RIDGE * size)):
         try:
-            factor = cho_factor(matrix + np.diag(diagonal))
+            factor = cho_factor(matrix + np.diag(diagonal), check_finite=False)
         except LinAlgError:
             continue
-        yield np.asarray(-cho_solve(factor, slope))
+        yield np.asarray(-cho_solve(factor, slope, check_finite=False))
 
 
 def _weighted(columns: Array, weight: Array) -> Array:

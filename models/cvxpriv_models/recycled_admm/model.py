@@ -199,7 +199,7 @@ class RecycledADMM(LearningModel):
             tuple(table[-1].tolist()),
             _accelerated(accelerate, who, table),
         )
-        points = initial_points(init, (problem.nodes, problem.features), starts, seed, problem.random_scale)
+        points = initial_points(init, (problem.nodes, problem.features), starts, seed, lambda: problem.random_scale)
         work = partial(self._from, table=table, settings=settings, engine=who, callback=callback)
         return best_start(work, points, n_jobs=n_jobs, progress=progress)
 

@@ -21,7 +21,7 @@ from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Fact
 from cvxpriv.runs.codec import UNSAVED
-from cvxpriv.runs.learning_run import LearningRun
+from cvxpriv.runs.learning_run import LearningRun, Start
 from cvxpriv.schedules.history import History
 from cvxpriv.solvers.registry import DEFAULT_CHAIN
 
@@ -171,8 +171,8 @@ class ConsensusRun(LearningRun, Fitted):
     log : History
     interrupted : bool
         Whether the keyboard or a callback ended the solve.
-    starts : DataFrame, optional
-        One row a start: objective, kkt, iterations, converged, best.
+    tried : tuple of Start
+        The end of each start; `starts` is the table of them.
     """
 
     model: ClassVar[str] = "RecycledADMM"
@@ -190,7 +190,7 @@ class ConsensusRun(LearningRun, Fitted):
     seconds: float
     interrupted: bool = False
     overdue: bool = False
-    starts: pd.DataFrame | None = field(default=None, repr=False)
+    tried: tuple[Start, ...] = ()
     problem: Problem | None = field(default=None, repr=False, metadata=UNSAVED)
     log: History = field(default_factory=History, repr=False, metadata=UNSAVED)
 
