@@ -478,6 +478,20 @@ def test_a_private_symbol_that_x_determines_is_proved_at_once() -> None:
     assert found.certificate.verify().bound <= found.upper
 
 
+def test_a_table_whose_private_symbol_x_nearly_tells_is_proved_in_few_cells() -> None:
+    rng = np.random.default_rng(4)
+    joint = rng.gamma(0.1, size=(5, 20)) + 1e-9
+    joint /= joint.sum()
+    ticks = itertools.count()
+    pricing = FunnelPricing(joint, 0.0)
+    found = Prover(joint).at(rate_of(joint, 0.95), gap=1e-6)
+    assert found.gap <= 1e-6
+    lam, nu = found.certificate.lam, found.certificate.nu
+    assert face_minimum(pricing.p_s_given_x, lam, nu, -1e-6, lambda: next(ticks) > 100).complete
+    points = np.random.default_rng(0).dirichlet(np.full(20, 0.1), 20_000).T
+    assert phi(pricing.p_s_given_x, lam, nu, points).min() >= -1e-6
+
+
 def test_a_symbol_of_tiny_weight_in_the_best_posterior_is_proved_in_time() -> None:
     joint = np.array(
         [

@@ -6,12 +6,13 @@ cell's corners v_a come pi <= u and A pi >= l, and the cell is done if
 
     N  some direction d, sum d = 0, has sum_s (A d)_s^2 / l_s < lam sum_i d_i^2 / u_i: phi bends down along d
        everywhere in the cell, which holds no local minimum;
-    V  for some c in the simplex of S, sum_s (A v_a)_s log c_s + lam H(v_a) - nu.v_a >= level at every corner:
-       phi lies above the sum of a tangent of -H and a chord of lam H, which is linear;
+    V  for some c in the simplex of S, (1 - lam) sum_s (A v_a)_s log c_s + lam (H(v_a) - H(A v_a)) - nu.v_a >= level
+       at every corner: phi lies above the sum of a tangent of -(1 - lam) H(A pi) and a chord of the rest, which is
+       linear. H(pi) - H(A pi) = H(X|S) - H(S|X) is concave, and small where X and S tell each other;
     C  phi is convex on the cell: it then lies above its tangent at its own minimum nearby.
 
-The best c is A times the mixture of corners that minimises -H(A pi) plus the chord, a convex function: a few steps of
-Frank and Wolfe's method find it, and its value shows early that a cell has to be cut. Where the rate's multiplier is
+The best c is A times the mixture of corners that minimises the tangent's function plus the chord, convex: a few steps
+of Frank and Wolfe's method find it, and its value shows early that a cell has to be cut. Where the rate's multiplier is
 small, V finishes large cells around the minima; where it is large, N finishes the rest. At a minimum itself V alone
 would cut cells down to the square root of the accuracy; C ends that as soon as they are convex.
 
@@ -65,6 +66,11 @@ FLAT = 0.1
 def rounding(lam: float, nu: Array) -> float:
     """Return the absolute rounding error of phi and of its tangents, of forty operations of 2.2e-16."""
     return 1e-14 * (750.0 * (1.0 + lam) + float(np.abs(nu).max(initial=0.0)))
+
+
+def share(lam: float) -> float:
+    """Return the share of -H(A pi) that lam H(pi) makes concave, with room for columns of A that sum to 1 + 1e-15."""
+    return min(lam, 1.0) * (1.0 - 1e-14)
 
 
 @dataclass(frozen=True)
@@ -221,9 +227,9 @@ class _Batch:
         return np.asarray(np.einsum("xin,ain->axn", self.spread, self.cells.corners))
 
     def chord(self, lam: float) -> Array:
-        """lam H(v) - nu.v at the corners, (corners, n)."""
-        v = self.posteriors()
-        return np.asarray(-lam * xlogy(v, v).sum(axis=1) - np.einsum("ain,in->an", self.cells.corners, self.nu))
+        """lam H(v) - share(lam) H(A v) - nu.v at the corners, (corners, n)."""
+        v, told = self.posteriors(), share(lam) * xlogy(self.t, self.t).sum(axis=1)
+        return np.asarray(told - lam * xlogy(v, v).sum(axis=1) - np.einsum("ain,in->an", self.cells.corners, self.nu))
 
 
 @dataclass
@@ -242,6 +248,7 @@ class _Search:
 
     def __post_init__(self) -> None:
         self.margin = rounding(self.lam, self.nu)
+        self.bent = 1.0 - share(self.lam)
 
     def result(self, complete: bool, slack: float) -> FaceSearch:
         least = min(self.level, self.left_least)
@@ -251,7 +258,8 @@ class _Search:
         """Give cells up; what test V says of them still holds."""
         for start in range(0, cells.count, CHUNK):
             batch = _Batch.of(cells.part(slice(start, start + CHUNK)), self.a, self.nu, self.spread)
-            lowest = _tangent(batch.t, np.full(batch.t.shape[::2], 1.0 / len(batch.t)), batch.chord(self.lam))[1].min()
+            middle = np.full(batch.t.shape[::2], 1.0 / len(batch.t))
+            lowest = _tangent(batch.t, middle, batch.chord(self.lam), self.bent)[1].min()
             self.left_least = min(self.left_least, float(lowest) - self.margin)
 
     def leave_all(self, queue: _Queue, later: list[_Queue]) -> None:
@@ -303,7 +311,7 @@ class _Search:
         for _ in range(TANGENTS):
             if not len(active):
                 break
-            middle, values = _tangent(t, w, chord)
+            middle, values = _tangent(t, w, chord, self.bent)
             lowest = values.min(axis=0)
             above = lowest >= self.level + self.margin
             done[active[above]] = True
@@ -312,7 +320,7 @@ class _Search:
                 done[active[hopeless]] = self._found(batch, active[hopeless], w[:, hopeless], lowest[hopeless])
             rest = ~above & ~hopeless
             active, w, t, chord = active[rest], w[:, rest], t[:, :, rest], chord[:, rest]
-            w = _towards_lowest(t, w, values[:, rest], middle[:, rest])
+            w = _towards_lowest(t, w, values[:, rest], middle[:, rest], self.bent)
         return done
 
     def _found(self, batch: _Batch, cells: IntArray, w: Array, lowest: Array) -> Mask:
@@ -334,19 +342,19 @@ class _Search:
         return np.asarray(found)
 
 
-def _tangent(t: Array, w: Array, chord: Array) -> tuple[Array, Array]:
+def _tangent(t: Array, w: Array, chord: Array, bent: float) -> tuple[Array, Array]:
     """c = A times the mixture w of the corners, (K, n), and the values of test V at the corners, (corners, n)."""
     middle = np.einsum("asn,an->sn", t, w)
-    return middle, np.einsum("asn,sn->an", t, np.log(np.maximum(middle, FLOOR))) + chord
+    return middle, bent * np.einsum("asn,sn->an", t, np.log(np.maximum(middle, FLOOR))) + chord
 
 
-def _towards_lowest(t: Array, w: Array, values: Array, middle: Array) -> Array:
+def _towards_lowest(t: Array, w: Array, values: Array, middle: Array, bent: float) -> Array:
     """One step of Frank and Wolfe's method: towards the corner with the lowest value, by Newton's length."""
     lowest = values.argmin(axis=0)
     move = -w
     move[lowest, np.arange(w.shape[1])] += 1.0
     slope = np.sum(values * move, axis=0)
     change = np.einsum("asn,an->sn", t, move)
-    bend = np.sum(change**2 / np.maximum(middle, FLOOR), axis=0)
+    bend = bent * np.sum(change**2 / np.maximum(middle, FLOOR), axis=0)
     length = np.minimum(np.maximum(-slope / np.maximum(bend, FLOOR), 0.0), LONGEST)
     return np.asarray(w + length * move)
