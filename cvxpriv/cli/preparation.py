@@ -54,7 +54,7 @@ def missing_option(usual: str = "refuse") -> Callable[[Command], Command]:
 
 def missing_text_option(command: Command) -> Command:
     """Give a command ``--missing-text``: the spellings of a missing value."""
-    text = "Spellings of a missing value.  [default: those of pandas]"
+    text = "Spellings of a missing value, beside the empty cell.  [default: those of pandas, NA and so on]"
     return click.option("--missing-text", type=Read(names_in), metavar="A,B,...", help=text)(command)
 
 
@@ -78,7 +78,10 @@ def read_rows(
 
 def preparation_options() -> list[Any]:
     """Return the options of a recipe, in order."""
-    bins = "Classes of numbers by public edges, or quantiles:5 from the data (private edges); repeat."
+    bins = (
+        "Classes of numbers by public edges, or quantiles:5 from the data (private edges); first:7 takes first "
+        "characters, the month of a date; repeat."
+    )
     merge = "Symbols that become one: 'education<=8=low', 'job=clerk|typist=office'; repeat."
     rare = "Merge symbols of the public columns (or of COLUMN) with fewer records into 'other'; repeat."
     top = "Keep so many of the most frequent symbols, likewise; repeat."

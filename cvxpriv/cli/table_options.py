@@ -73,8 +73,8 @@ class TableOptions:
         """Check, before any work, that the records of a file can be released to a file."""
         if self.count or is_embedded(source):
             raise DataError(
-                f"--release={release!r}: {source} holds counts and no records: apply mechanism.json to the records by "
-                "cvxpriv release"
+                f"--release={release!r}: {source} holds counts and no records: leave --release out, and then apply the "
+                f"mechanism to the records: cvxpriv release {folder / 'mechanism.json'} RECORDS.csv"
             )
         if Path(release).absolute() == folder.absolute():
             raise DataError(f"--release={release!r} is the folder of --out, which stays at home: choose another name")

@@ -175,7 +175,11 @@ def unmet(run: Run, missed: str, curve: pd.DataFrame | None) -> str:
             "raise --starts, take another --solver, or loosen them"
         )
     if not run.converged:
-        remedy = "the time limit ended it; raise --time-limit" if run.overdue else "raise --max-iter or --starts"
+        remedy = (
+            "the time limit ended it; raise --time-limit, merge symbols"
+            if run.overdue
+            else "raise --max-iter or --starts"
+        )
         return (
             f"{best_of(run)} has {missed} after {run.iterations} passes, above tol={run.tol:g}: {remedy}, or allow a "
             "larger --tol"

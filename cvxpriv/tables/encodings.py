@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import csv
 import re
-from typing import Any
 
 from cvxpriv.errors import DataError, shown, warn
 from cvxpriv.numerics.later import pd
@@ -17,6 +16,14 @@ FALLBACK = "cp1252"
 LOOKED_AT = 20
 """Number of lines that a separator is found from."""
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_DIGIT, _MARK = re.compile(r"[0-9]"), re.compile(r"[,.'\u2019\u00a0\u2009\u202f]")
+_BLANKS = re.compile(r"(?<=[0-9])['\u2019\u00a0\u2009\u202f](?=[0-9]{3}(?![0-9]))")
+"""Thousands separators that are nothing else: apostrophes and narrow or unbreakable blanks."""
+_NUMBER = {
+    point: re.compile(rf"\s*[+-]?(?:[1-9][0-9]{{0,2}}(?:{thousand}[0-9]{{3}})+|[0-9]+)(?:{decimal}[0-9]+)?\s*")
+    for point, thousand, decimal in ((".", ",", r"\."), (",", r"\.", ","))
+}
+"""Numbers by their decimal point: 1,234.5 and 1.234,5."""
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
@@ -98,24 +105,58 @@ def separator_of(text: str, usual: str) -> str:
     return widest if found[widest] > 1 else usual
 
 
-def with_points(cells: pd.Series[Any]) -> pd.Series[Any]:
-    """Return a column whose decimals have points: as it is, unless all its cells are numbers with a decimal comma.
+def with_points(frame: pd.DataFrame, separator: str) -> pd.DataFrame:
+    """Return the cells of a file with decimal points and without thousands separators, where columns hold such numbers.
 
-    A column in which each comma stands before three digits stays, for the commas may part thousands; unless one of them
-    stands behind a single 0.
+    A column counts as numbers where all its cells with a digit do. ``1,500`` alone can be either: then the other
+    columns say what a comma is, or a comma as the separator of cells, behind which decimals have points; else it stays.
 
-    >>> with_points(pd.Series(["172,5", "-3"])).tolist(), with_points(pd.Series(["1,500", "2"])).tolist()
-    (['172.5', '-3'], ['1,500', '2'])
-    >>> with_points(pd.Series(["1,500", "0,190"])).tolist()
-    ['1.500', '0.190']
+    `frame`: Texts; the first row is the header.
+
+    Warns
+    -----
+    DetectedWarning
+        Thousands separators were taken out.
+
+    >>> made = with_points(pd.DataFrame([["height", "income"], ["172,5", "1,500"], ["-3", "900,5"]]), ";")
+    >>> made.iloc[1:].to_numpy().tolist()
+    [['172.5', '1.500'], ['-3', '900.5']]
+    >>> with_points(pd.DataFrame([["income"], ["1,500"]]), ";").iloc[1, 0]
+    '1,500'
     """
-    told = cells.dropna().astype(str).str.strip()
-    commas = told.str.contains(",", regex=False)
-    if not commas.any() or not told.str.fullmatch(r"[+-]?[0-9]+(?:,[0-9]+)?").all():
-        return cells
-    if told[commas].str.fullmatch(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}").all():
-        return cells
-    return cells.where(cells.isna(), cells.astype(str).str.replace(",", ".", regex=False))
+    body, styles = frame.iloc[1:], {}
+    for place in frame.columns:
+        told = [_BLANKS.sub("", cell) for cell in body[place].dropna().unique() if _DIGIT.search(cell)]
+        fits = {point for point, pattern in _NUMBER.items() if told and all(map(pattern.fullmatch, told))}
+        if fits and any(_MARK.search(cell) for cell in body[place].dropna().unique()):
+            styles[place] = fits
+    sure = {point for fits in styles.values() if len(fits) == 1 for point in fits}
+    if not sure and separator == ",":
+        sure = {"."}
+    made, grouped = frame.copy(deep=False), []
+    for place, fits in styles.items():
+        points = fits if len(fits) == 1 else fits & sure if len(sure) == 1 else set()
+        for point in points:
+            new = body[place].map(lambda cell, point=point: _plain(cell, point), na_action="ignore")
+            made[place] = pd.concat([frame[place].iloc[:1], new])
+            if (changed := new[new.str.len() < body[place].str.strip().str.len()]).size:
+                grouped.append((str(frame[place].iloc[0]).strip(), body[place][changed.index[0]], changed.iloc[0]))
+    if grouped:
+        name, before, after = grouped[0]
+        warn(
+            f"thousands separators were taken out of {', '.join(one for one, _, _ in grouped)}: {before!r} of {name!r} "
+            f"is read as {after}",
+            DetectedWarning,
+        )
+    return made
+
+
+def _plain(cell: str, point: str) -> str:
+    """Return a number with a decimal point and nothing between its thousands; any other text as it is."""
+    bare = _BLANKS.sub("", cell.strip())
+    if not _DIGIT.search(bare):
+        return cell
+    return bare.replace("," if point == "." else ".", "").replace(point, ".")
 
 
 def _width(lines: list[str], between: str, cut: bool) -> int:

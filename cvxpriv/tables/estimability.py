@@ -6,12 +6,14 @@ Of n records of independent S and X, the table still shows about ``(|S| - 1)(|X|
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from cvxpriv.errors import DataError
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.joint import JointTable
 
+_DATE = re.compile(r"[12][0-9]{3}-[0-9]{2}-[0-9]{2}")
 FEWEST = 30
 """Number of records below which a column of distinct values is nothing unusual."""
 
@@ -22,6 +24,7 @@ class Judgement:
 
     `records`, `private`, `public`: Number of records, and of symbols of S and X.
     `information`: I(S;X) of the table in nats.
+    `constant`: Columns of one value.
 
     >>> few = Judgement(records=333, private=4, public=93, information=0.45)
     >>> few.sizes
@@ -34,6 +37,7 @@ class Judgement:
     private: int
     public: int
     information: float
+    constant: tuple[str, ...] = ()
 
     @property
     def chance(self) -> float:
@@ -56,9 +60,10 @@ class Judgement:
     @property
     def warning(self) -> str:
         """The warning, empty where there is none."""
+        one_value = "; ".join(f"{name} has one value, which tells nothing: leave it out" for name in self.constant)
         if self.estimable:
-            return ""
-        return (
+            return one_value
+        return f"{one_value}{'; ' * bool(one_value)}" + (
             f"{self.records:,} records for {self.public:,} symbols: leakage is not estimable, since about "
             f"{self.chance:.3g} of the {self.information:.3g} nats that X seems to tell of S are chance; merge symbols"
         )
@@ -68,7 +73,11 @@ def judged(table: JointTable) -> Judgement | None:
     """Return the judgement of a table; None where it came as probabilities."""
     if table.records is None:
         return None
-    return Judgement(table.records, len(table.private), len(table.public), table.information)
+    sides = (table.private, table.public)
+    constant = tuple(
+        name for side in sides for name, one in zip(side.columns, _values(side), strict=True) if len(one) < 2
+    )
+    return Judgement(table.records, len(table.private), len(table.public), table.information, constant)
 
 
 def require_repeated(table: JointTable) -> None:
@@ -84,8 +93,7 @@ def require_repeated(table: JointTable) -> None:
     if records is None or records < FEWEST:
         return
     for side in (table.private, table.public):
-        for place, column in enumerate(side.columns):
-            values = {row[place] for row in side.symbols}
+        for column, values in zip(side.columns, _values(side), strict=True):
             if 2 * len(values) > records:
                 raise DataError(
                     f"column {column!r} has {len(values):,} values in {records:,} records, most with a value of their "
@@ -99,15 +107,23 @@ def require_repeated(table: JointTable) -> None:
         )
 
 
+def _values(side: Alphabet) -> list[set[str]]:
+    """Return the values of each column."""
+    return [{row[place] for row in side.symbols} for place in range(len(side.columns))]
+
+
 def _widest(side: Alphabet) -> tuple[str, set[str]]:
-    values = [{row[place] for row in side.symbols} for place in range(len(side.columns))]
+    values = _values(side)
     place = max(range(len(values)), key=lambda place: len(values[place]))
     return side.columns[place], values[place]
 
 
 def _remedy(column: str, values: set[str]) -> str:
     """Return a recipe: classes for numbers, the most frequent or merged ones of other symbols."""
+    if 2 * sum(bool(_DATE.match(text)) for text in values) > len(values):
+        return f"keep the year of dates, --bins '{column}=first:4', or the month, first:7"
     numbers = sum(text.lstrip("+-").replace(".", "", 1).isdigit() for text in values)
     if 2 * numbers > len(values):
-        return f"put it in classes, --bins '{column}=quantiles:5' or by edges of your own"
+        codes = ", or codes by their first digits, first:2" * (len({len(text) for text in values}) == 1)
+        return f"put it in classes, --bins '{column}=quantiles:5' or by edges of your own{codes}"
     return f"keep the most frequent symbols, --top '{column}=20', or merge some, --rare '{column}=5'"

@@ -254,7 +254,7 @@ def read_table(
 ) -> pd.DataFrame:
     """Read a table's file with a header line: CSV, TSV, a spreadsheet or Parquet.
 
-    Every cell of a text stays text. Where semicolons part the cells, numbers with decimal commas get points.
+    Every cell of a text stays text. Numbers with decimal commas get points, and lose what parts their thousands.
 
     `path`: The file; a text may be compressed (``people.csv.gz``). ``.xlsx`` needs openpyxl, ``.parquet`` pyarrow.
     `separator`: Separator of cells. By default ``,`` for ``.csv`` and a tab for ``.tsv`` and ``.tab``, or another usual
@@ -288,9 +288,8 @@ def read_table(
         ) from error
     except MemoryError as error:
         raise DataError(f"path={str(path)!r} does not fit in memory: keep the columns that are needed") from error
-    frame = cells.iloc[1:].reset_index(drop=True)
-    if between == ";" and len(frame):
-        frame = frame.apply(with_points)
+    cells = cells.loc[:, ~cells.isna().all()]  # a separator at the end of each line makes a column of nothing
+    frame = with_points(cells, between).iloc[1:].reset_index(drop=True)
     frame.columns = pd.Index([str(name).strip() for name in cells.iloc[0]])
     return frame
 

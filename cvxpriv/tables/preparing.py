@@ -15,8 +15,8 @@ from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
 from cvxpriv.tables.frames import count_column, listed, require_columns, require_present, symbol
 from cvxpriv.tables.recipe import MISSING, Prepared, Recipe, blank
-from cvxpriv.tables.recipe_texts import merge_of, quantiles_in
-from cvxpriv.tables.steps import OTHER, Bins, Kept, Merge, Step, number_in
+from cvxpriv.tables.recipe_texts import first_in, merge_of, quantiles_in
+from cvxpriv.tables.steps import OTHER, Bins, First, Kept, Merge, Step, numbers_in
 
 Sizes: TypeAlias = "int | Mapping[str, int] | None"
 
@@ -42,7 +42,8 @@ def prepare(
         One record a row, or with ``count`` several.
     bins : mapping of str to sequence of float or str, optional
         For each column its public edges, or ``"quantiles:5"`` for classes of as many records each. Edges of quantiles
-        are read off the rows: they are private facts, and the recipe says so.
+        are read off the rows: they are private facts, and the recipe says so. ``"first:7"`` takes the first seven
+        characters: the month of a date such as 2024-03-31, or with fewer the region of a postcode.
     merge : mapping of str to mapping, optional
         For each column the merged symbols by their new name: a list, or a bound such as ``"<=8"``.
     rare : int or mapping of str to int, optional
@@ -117,13 +118,14 @@ def _current(frame: pd.DataFrame, column: str, first: Recipe, steps: Sequence[St
 
 def _bins(
     first: Recipe, values: pd.Series[Any], weights: pd.Series[int], column: str, edges: Sequence[float] | str
-) -> Bins:
+) -> Bins | First:
+    if isinstance(edges, str) and edges.startswith("first"):
+        return First(column, first_in(edges, column))
     require_present(column, int(blank(values).sum()) * (first.missing == "refuse"), len(values))
     texts = values[~blank(values)].astype(object).map(symbol)
     skipped = MISSING if first.missing == "symbol" else None
-    numbers = (
-        texts.map({text: number_in(text, column) for text in texts.unique() if text != skipped}).dropna().astype(float)
-    )
+    distinct = [text for text in texts.unique() if text != skipped]
+    numbers = texts.map(dict(zip(distinct, numbers_in(distinct, column), strict=True))).dropna().astype(float)
     if numbers.empty:
         raise DataError(f"bins of {column!r}: the column holds no number; leave it out")
     if not isinstance(edges, str):

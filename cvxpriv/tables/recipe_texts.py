@@ -14,7 +14,7 @@ _BOUND = re.compile(r"(?P<comparison><=|>=|<|>)(?P<bound>.+)")
 
 
 def bins_in(text: str) -> tuple[str, list[float] | str]:
-    """Return the column of a text and its edges, or how many quantiles.
+    """Return the column of a text and its edges, or how many quantiles or first characters.
 
     Raises DataError.
 
@@ -24,13 +24,17 @@ def bins_in(text: str) -> tuple[str, list[float] | str]:
     column, found, edges = text.rpartition("=")
     if not found or not column.strip():
         raise DataError(f"{text!r} says no bins: give COLUMN=EDGES, such as age=26,33,41, or income=quantiles:5")
-    if edges.strip().startswith("quantiles"):
-        quantiles_in(edges.strip(), column.strip())
-        return column.strip(), edges.strip()
+    for word, read in (("quantiles", quantiles_in), ("first", first_in)):
+        if edges.strip().startswith(word):
+            read(edges.strip(), column.strip())
+            return column.strip(), edges.strip()
     try:
         return column.strip(), [float(edge) for edge in edges.split(",")]
     except ValueError:
-        raise DataError(f"{text!r}: edges are numbers parted by commas, such as age=26,33,41, or quantiles:5") from None
+        raise DataError(
+            f"{text!r}: edges are numbers parted by commas, such as age=26,33,41, or quantiles:5; "
+            "dates and codes take first:7, their first characters"
+        ) from None
 
 
 def quantiles_in(text: str, column: str) -> int:
@@ -42,6 +46,17 @@ def quantiles_in(text: str, column: str) -> int:
     if word != "quantiles" or not parts.isdecimal() or not 2 <= int(parts[:6]) <= 1000:
         raise DataError(f"bins of {column!r} are {text!r}: give edges, or quantiles:5 for five classes (2 to 1000)")
     return int(parts)
+
+
+def first_in(text: str, column: str) -> int:
+    """Return the number of characters in ``first:7``.
+
+    Raises DataError.
+    """
+    word, _, length = text.partition(":")
+    if word != "first" or not length.isdecimal() or not 1 <= int(length[:6]) <= 1000:
+        raise DataError(f"bins of {column!r} are {text!r}: give first:7 for the first seven characters (1 to 1000)")
+    return int(length)
 
 
 def merge_in(text: str) -> tuple[str, str, list[str] | str]:

@@ -9,7 +9,7 @@ import bisect
 import itertools
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
@@ -18,6 +18,8 @@ from cvxpriv.tables.frames import symbol
 
 OTHER = "other"
 """The symbol that rare ones are merged into."""
+NAMED = 5
+"""Number of strange values that a message names."""
 COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
     ">=": operator.ge,
@@ -74,13 +76,33 @@ class Bins:
     def __call__(self, text: str) -> str:
         if text in self.labels:
             return text
-        return self.labels[bisect.bisect_right(self.edges, number_in(text, self.column))]
+        return self.labels[bisect.bisect_right(self.edges, numbers_in([text], self.column)[0])]
 
     @property
     def description(self) -> str:
         """One line for readers."""
         origin = " (edges from the data: private facts)" if self.from_data else ""
         return f"{self.column} in {len(self.labels)} classes: {', '.join(self.labels)}{origin}"
+
+
+@dataclass(frozen=True)
+class First:
+    """The first characters of a symbol: the year and month of a date, the region of a postcode.
+
+    >>> First("admitted", 7)("2024-03-31"), First("zip", 2)("01230")
+    ('2024-03', '01')
+    """
+
+    column: str
+    length: int
+
+    def __call__(self, text: str) -> str:
+        return symbol(text[: self.length])
+
+    @property
+    def description(self) -> str:
+        """One line for readers."""
+        return f"{self.column}: its first {self.length} character{'s' * (self.length != 1)}"
 
 
 @dataclass(frozen=True)
@@ -157,8 +179,8 @@ class Kept:
         return f"{self.column}: {count} kept, others merged into {OTHER!r} (chosen from the data: a private fact)"
 
 
-Step: TypeAlias = "Bins | Merge | Kept"
-KINDS: dict[str, Callable[..., Step]] = {"bins": Bins, "merge": Merge, "kept": Kept}
+Step: TypeAlias = "Bins | First | Merge | Kept"
+KINDS: dict[str, Callable[..., Step]] = {"bins": Bins, "first": First, "merge": Merge, "kept": Kept}
 
 
 def document_of_step(step: Step) -> dict[str, Any]:
@@ -176,7 +198,15 @@ def step_of(document: Mapping[str, Any]) -> Step:
     if not isinstance(kind, str) or kind not in KINDS:
         raise DataError(f"a step of the recipe is of kind {shown(kind)}: {suggest(str(kind), KINDS)}")
     given = {key: tuple(v) if isinstance(v, list) else v for key, v in document.items() if key != "kind"}
-    kinds = {"whole": bool, "from_data": bool, "edges": tuple, "values": tuple, "kept": tuple, "bound": object}
+    kinds = {
+        "whole": bool,
+        "from_data": bool,
+        "edges": tuple,
+        "values": tuple,
+        "kept": tuple,
+        "bound": object,
+        "length": int,
+    }
     for key, value in given.items():
         inner = value if isinstance(value, tuple) else () if value is None else (value,) if key == "bound" else ()
         each = (int, float) if key in ("edges", "bound") else (str, int, float)
@@ -191,19 +221,29 @@ def step_of(document: Mapping[str, Any]) -> Step:
         raise DataError(f"a step of the recipe of kind {kind!r} is malformed ({error}): write it again") from error
 
 
-def number_in(text: str, column: str) -> float:
-    """Return a symbol as a number.
+def numbers_in(texts: Sequence[str], column: str) -> list[float]:
+    """Return symbols as numbers.
 
-    Raises DataError: It is none; the message names the column.
+    Raises DataError: Some are none; the message names the column and them.
     """
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if math.isfinite(number):
-        return number
-    comma = "; write decimals with a point" if text.replace(",", "", 1).lstrip("-").isdigit() else ""
-    raise DataError(
-        f"bins of {column!r}: {text!r} is no number{comma}: name it as a missing value (missing-text), or leave "
-        "the bins and merge values by name"
-    )
+    numbers, strange = [], []
+    for text in texts:
+        try:
+            numbers.append(float(text))
+        except ValueError:
+            numbers.append(math.nan)
+        if not math.isfinite(numbers[-1]):
+            strange.append(text)
+    if not strange:
+        return numbers
+    named = ", ".join(map(repr, strange[:NAMED])) + ", ..." * (len(strange) > NAMED)
+    some, they = ("is no number", "it stands") if len(strange) == 1 else ("are no numbers", "they stand")
+    if any(text.replace(",", "").lstrip("+-").isdigit() for text in strange):
+        remedy = "its comma can part decimals or thousands: write decimals with a point, and nothing between thousands"
+    else:
+        spelt = ",".join([*strange[:NAMED], "NA"])
+        remedy = (
+            f"where {they} for a missing value, say so: missing-text '{spelt}' (in place of "
+            f"the usual spellings); or leave the bins and merge values by name"
+        )
+    raise DataError(f"bins of {column!r}: {named} {some}: {remedy}")

@@ -34,6 +34,9 @@ def test_few_records_are_not_estimable_and_many_are() -> None:
     assert many is not None
     assert many.estimable
     assert many.warning == ""
+    alone = judged(JointTable.from_counts([[900], [100]]))
+    assert alone is not None
+    assert alone.warning == "X has one value, which tells nothing: leave it out"
     assert judged(JointTable.from_array([[0.5, 0.5]])) is None
 
 
@@ -41,6 +44,7 @@ def test_few_records_are_not_estimable_and_many_are() -> None:
     ("labels", "remedy"),
     [
         ([f"{1000 + i}" for i in range(40)], "--bins 'X=quantiles:5'"),
+        ([f"2024-{1 + i % 12:02d}-{1 + i // 12:02d}" for i in range(40)], "--bins 'X=first:4'"),
         ([f"name {i}" for i in range(40)], "--top 'X=20'"),
     ],
 )

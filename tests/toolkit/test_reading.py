@@ -84,3 +84,31 @@ def test_a_file_of_another_kind_is_written_by_nobody(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"ends in neither of \.csv, \.tsv, \.tab, \.xlsx, \.parquet"):
         write_table(tmp_path / "rows.ods", pd.DataFrame({"x": [1]}))
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("lines", "read"),
+    [
+        (["sex,income", 'm,"22,122"', 'f,"1,140,253"'], ["22122", "1140253"]),
+        (["sex,income", 'm,"1,557.73"', "f,990.5"], ["1557.73", "990.5"]),
+        (["height;income", "172,5;1.557,73", "166,8;990,5"], ["1557.73", "990.5"]),
+        (["height;income", "172,5;1.557", "166,8;-"], ["1557", "-"]),  # the heights say what a point is here
+        (["sex;income", "m;1,500", "f;2,250"], ["1,500", "2,250"]),  # decimals or thousands: nothing tells
+        (["sex;income", "m;1.500", "f;2.250"], ["1.500", "2.250"]),
+        (["sex;income", "m;22\u202f122,5", "f;1'990"], ["22122.5", "1990"]),
+        (["sex;day", "m;01.02.2024", "f;10.11.2023"], ["01.02.2024", "10.11.2023"]),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::cvxpriv.tables.encodings.DetectedWarning")
+def test_thousands_and_decimals_are_told_apart_where_the_file_tells(
+    tmp_path: Path, lines: list[str], read: list[str]
+) -> None:
+    (tmp_path / "people.csv").write_text("\n".join(lines), encoding="utf-8")
+    assert read_table(tmp_path / "people.csv").iloc[:, 1].tolist() == read
+
+
+def test_taken_out_separators_are_told_and_one_at_the_end_of_lines_makes_no_column(tmp_path: Path) -> None:
+    (tmp_path / "cells.csv").write_text('sex,count,\nm,"3,837",\nf,41,\n', encoding="utf-8")
+    with pytest.warns(DetectedWarning, match="taken out of count: '3,837' of 'count' is read as 3837"):
+        frame = read_table(tmp_path / "cells.csv")
+    assert list(frame.columns) == ["sex", "count"]

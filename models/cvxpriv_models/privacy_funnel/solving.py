@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.blocks.engines import Engine
-from cvxpriv.bounds.pricing import INTERRUPTED
+from cvxpriv.bounds.pricing import INTERRUPTED, OUT_OF_TIME
 from cvxpriv.constraints.gate import brought_inside, missed
 from cvxpriv.errors import ModelError
 from cvxpriv.mechanisms.mechanism import stochastic_matrix
@@ -142,6 +142,7 @@ def best_run(
     interrupted = any(context.interrupted for _, context in pieces)
     interrupted |= bound is not None and INTERRUPTED in bound.reason
     overdue = any(context.overdue for _, context in pieces)
+    overdue |= bound is not None and OUT_OF_TIME in bound.reason and not converged[start]
     return FunnelRun(
         problem,
         single(state, start),
