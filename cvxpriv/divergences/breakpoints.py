@@ -65,7 +65,7 @@ def branches_of(f: Node) -> Branches:
     found: list[Any] = []
     complete = True
     for switch in dict.fromkeys(_switches(f)):
-        roots = roots_of(switch)
+        roots = _roots_of_pieces(switch)
         complete = complete and roots.complete
         found += [one for one in roots.at if all(abs(one - other) > 1e-25 * one for other in found)]
     at = tuple(sorted(found))
@@ -73,6 +73,18 @@ def branches_of(f: Node) -> Branches:
         ends = [at[0] / 2, *(mpmath.sqrt(a * b) for a, b in pairwise(at)), at[-1] * 2] if at else [mpmath.mpf(1)]
         trees = tuple(with_nodes(f, lambda node, t=t: _active(node, t)) for t in ends)  # type: ignore[misc]
     return Branches(at, trees, complete)
+
+
+def _roots_of_pieces(switch: Node) -> Roots:
+    """Return the places where a tree changes its sign; one that holds abs, max or min may be 0 on an interval."""
+    roots = roots_of(switch)
+    if roots.complete or not _switches(switch):
+        return roots
+    inner = branches_of(switch)
+    pieces = [roots_of(tree) for tree in inner.trees]
+    ends = [mpmath.mpf(0), *inner.at, mpmath.inf]
+    within = [t for (low, high), one in zip(pairwise(ends), pieces, strict=True) for t in one.at if low < t < high]
+    return Roots((*inner.at, *within), inner.complete and all(one.complete for one in pieces))
 
 
 def roots_of(node: Node) -> Roots:

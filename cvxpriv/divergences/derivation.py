@@ -39,6 +39,8 @@ from cvxpriv.divergences.tree import (
 #: A jump of f' at a breakpoint above minus this does not count as a fall; with more breakpoints than these f is not
 #: cut.
 FALL, MOST_PIECES = mpmath.mpf(10) ** -30, 12
+#: A sum of exponents of at most this size is 0, in `DIGITS` digits.
+ROUNDING = mpmath.mpf(10) ** -30
 
 
 def derived(f: Node, branches: Branches) -> Atom | None:
@@ -158,7 +160,7 @@ def mean_of(factors: tuple[tuple[Node, Node], ...], sign: int, atom_of: AtomOf) 
         atom, size = found
         parts[atom] = parts.get(atom, mpmath.mpf(0)) + size
     parts[P] = parts.get(P, mpmath.mpf(0)) + 1 - sum(parts.values())
-    kept = [(atom, size) for atom, size in parts.items() if size != 0]
+    kept = [(atom, size) for atom, size in parts.items() if abs(size) > ROUNDING]
     if len(kept) == 1:
         atom = kept[0][0]
         return atom if atom.curvature in (0, sign) else None

@@ -11,7 +11,8 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.blocks.declaration import Known, constraints_of
+from cvxpriv.blocks.declaration import Declaration, Known, with_constraint
+from cvxpriv.blocks.infeasibility import give_values
 from cvxpriv.certify.sections import crosscheck_tables
 from cvxpriv.errors import SolverFailure
 from cvxpriv.mechanisms.disclosure import Disclosure
@@ -272,7 +273,8 @@ def heatmap(
 def violations(run: Run) -> dict[str, float]:
     """Return the amount by which a run's mechanism misses each of the user's constraints; 0 where it holds.
 
-    A ready constraint has its own measure. Any other one is measured by the largest violation of its cvxpy constraints.
+    A ready constraint has its own measure. Any other one is measured by the largest violation of its cvxpy constraints,
+    where variables of its own have the values that miss it by the least.
     """
     known = Known.of_table(run.problem.table)
     found = {}
@@ -281,8 +283,10 @@ def violations(run: Run) -> dict[str, float]:
         if measure is not None:
             found[name] = measure(run.mechanism, known)
         else:
-            written = constraints_of(name, constraint, cp.Constant(run.mechanism), known)
-            found[name] = max(float(np.max(one.violation())) for one in written)
+            bare = Declaration(cp.Minimize(0.0), {}, {}, mechanism=cp.Constant(run.mechanism), known=known)
+            placed = with_constraint(bare, "mechanism", name, constraint)
+            give_values(placed)
+            found[name] = max(float(np.max(one.violation())) for one in placed.constraints.values())
     return found
 
 
@@ -293,7 +297,7 @@ def constraints_section(run: Run) -> list[Section]:
     missed = violations(run)
     called = [getattr(constraint, "name", "") for _, constraint in run.constraints]
     frame = pd.DataFrame({"constraint": list(missed), "is": called, "missed by": list(missed.values())})
-    text = "Each was looked at in the mechanism itself, without a solver."
+    text = "Each was looked at in the mechanism itself, not in what a solver says of it."
     priced, note = _prices(run)
     prices = Table(
         priced.rename(columns={"price": "price in nats"}),

@@ -223,7 +223,7 @@ class MechanismRun(Run, Generic[Problem, Settings]):
         """Return the cost of a unit of each constraint: columns constraint, per, price.
 
         The price is the number of nats by which the objective improves for each unit by which the constraint's
-        parameter, or a slack in all its inequalities, grows (`cvxpriv.runs.shadow_prices`). It holds at a converged
+        parameter, or a slack in all its parts, grows (`cvxpriv.runs.shadow_prices`). It holds at a converged
         run.
 
         Raises

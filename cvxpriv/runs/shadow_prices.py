@@ -49,9 +49,9 @@ def shadow_prices(block: Block, state: Values) -> pd.DataFrame:
     """
     optimum = _optimum(block, state)
     rows = [
-        {"constraint": name, "per": per, "price": price}
+        {"constraint": label, "per": per, "price": price}
         for name, _ in block.constraints
-        for per, price in optimum.prices(name)
+        for label, per, price in optimum.prices(name)
     ]
     return pd.DataFrame(rows, columns=["constraint", "per", "price"])
 
@@ -87,15 +87,20 @@ class _Optimum:
     x: Array
     z: Array
 
-    def prices(self, name: str) -> Iterator[tuple[str, float]]:
-        """Yield each quantity that prices a constraint, with the price."""
-        own = [(parameter, self.by_parameter(name, parameter)) for parameter in BOUNDS]
-        found = [(parameter, price) for parameter, price in own if price is not None]
-        yield from found or [(SLACK, self.by_slack(name))]
+    def prices(self, name: str) -> Iterator[tuple[str, str, float]]:
+        """Yield what is priced, the quantity that prices it, and the price.
 
-    def by_slack(self, name: str) -> float:
-        labels, parts = self.declaration.added[name], self.declaration.constraints
-        return sum(_by_slack(parts[label], parts[label].dual_value) for label in labels)
+        A constraint with variables of its own is priced part by part: slack in what defines them is no cost.
+        """
+        own = [(name, parameter, self.by_parameter(name, parameter)) for parameter in BOUNDS]
+        found = [(label, parameter, price) for label, parameter, price in own if price is not None]
+        parts = [(label, SLACK, self.by_slack(label)) for label in self.declaration.added[name]]
+        whole = [(name, SLACK, sum(price for *_, price in parts))]
+        yield from found or (parts if name in self.declaration.brought else whole)
+
+    def by_slack(self, label: str) -> float:
+        part = self.declaration.constraints[label]
+        return _by_slack(part, part.dual_value)
 
     def by_parameter(self, name: str, parameter: str) -> float | None:
         """Return the price by a parameter; None where there is none, or the constraint has another form next to it."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import cvxpy as cp
 import matplotlib.figure
 import pytest
 
 import cvxpriv as cpv
 from cvxpriv.models import InferenceAsService, PrivacyFunnel
+from cvxpriv.runs.mechanism_facts import violations
 
 TABLE = cpv.JointTable.from_counts([[14, 10, 6], [4, 9, 17]])
 
@@ -33,3 +36,13 @@ def test_leakage_0_is_that_of_the_table() -> None:
     assert silent.leakage == pytest.approx(0.0, abs=1e-9)
     told = silent.facts["leakage"]
     assert told.title.endswith("in the table") == (told.value == 0.0)
+
+
+def test_a_page_says_what_a_constraint_with_variables_of_its_own_is_missed_by_and_costs(tmp_path: Path) -> None:
+    def near(mechanism: cp.Expression) -> list[cp.Constraint]:
+        rows = cp.Variable(3)
+        return [cp.norm(mechanism - 1.0 / mechanism.shape[1], axis=1) <= rows, cp.sum(rows) <= 1.0]
+
+    run = InferenceAsService(TABLE, divergence="js", beta=0.1).constrain("near", near).solve(method="joint", seed=0)
+    assert violations(run)["near"] < 1e-7  # a solver's answer
+    assert "near[1]" in run.report(tmp_path / "page.html").read_text(encoding="utf-8")

@@ -99,6 +99,7 @@ def test_the_adjoint_and_every_spelling_are_the_same_function(text: str) -> None
         ("pos(t**2-400)", [20.0]),
         ("max(t, 1/t, 3)", [1.0 / 3.0, 1.0, 3.0]),
         ("pos(exp(t) - e**3)", [3.0]),
+        ("abs(pos(t-2) - pos(1-t))", [1.0, 2.0]),  # 0 on an interval
         ("t*log(t)", []),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import cloudpickle
@@ -239,6 +240,18 @@ def test_what_cannot_be_read_is_refused_at_its_part(text: str, message: str) -> 
 def test_the_modulus_of_a_root_has_a_derivative() -> None:
     f = FDivergence.parse("abs(sqrt(t**2-t+1)) - 1")
     assert f.derivative(np.array([2.0])) == pytest.approx(1.5 / np.sqrt(3.0))
+
+
+@pytest.mark.parametrize("t", [1e-12, 0.3, 0.5, 0.9, 1.1, 1e9])
+def test_a_power_of_a_difference_of_powers_is_exact_near_its_ends(t: float) -> None:
+    f, exact = FDivergence.parse("abs(t**(1/4)-1)**4"), Decimal(t) ** Decimal("0.25") - 1
+    assert f.f(np.array([t]))[0] == pytest.approx(float(exact**4), rel=1e-13)  # a few roundings
+    slope = float(exact**3 * Decimal(t) ** Decimal("-0.75"))
+    assert f.derivative(np.array([t]))[0] == pytest.approx(slope, rel=1e-13)
+
+
+def test_exponents_that_sum_to_1_but_for_rounding_make_a_mean() -> None:
+    assert FDivergence.parse("abs(t-1)**2.2/(t+1)**1.2").expression is not None
 
 
 def test_a_line_of_text_is_taken_wherever_a_name_is() -> None:

@@ -177,7 +177,8 @@ class Gap(Atom):
         of_x, of_y = self.x.jet(at), self.y.jet(at)
         (x, dx, _), (y, dy, _) = of_x, of_y
         high, low = np.maximum(x, y), np.minimum(x, y)
-        inner = -np.expm1(self.a * np.log1p((low - high) / high))
+        ratio = low / high  # near 1 the difference is exact, and near 0 the ratio
+        inner = -np.expm1(self.a * np.where(ratio > 0.5, np.log1p((low - high) / high), np.log(ratio)))
         value = np.where(high > 0.0, high * inner ** (1.0 / self.a), 0.0)
         if at.along is None:
             return value, NOTHING, NOTHING
