@@ -132,7 +132,7 @@ def _unbounded(table: _Table) -> None:
         table.give(claims, lambda answer: _bounded(answer, bound, f"{whose}'s dual", table.maximise))
     elif empty := _emptiness(table):
         what = f"but {empty} proves it infeasible"
-        table.give(claims, lambda answer: Verdict("loose", f"{answer.status}, {what}", CERTIFIED))
+        table.give(claims, lambda answer: Verdict(_of_empty(table, answer), f"{answer.status}, {what}", CERTIFIED))
     elif ray := _ray(table, claims):
         own = ray[1]
         table.give(claims, lambda answer: _ray_verdict(answer, own, ray[0]))
@@ -144,6 +144,12 @@ def _unbounded(table: _Table) -> None:
         table.give(claims, lambda answer: _bounded(answer, table.proofs.bound, "a dual found here", table.maximise))
     else:
         _without_ray(table, claims)
+
+
+def _of_empty(table: _Table, answer: Answer) -> str:
+    """Return the verdict on a claim that an infeasible problem is unbounded: its dual may be infeasible as well."""
+    proof = answer.certificate
+    return "loose" if (proof is not None and proof.holds()) or table.proofs.direction is not None else "WRONG"
 
 
 def _bounded(answer: Answer, bound: float, whose: str, maximise: bool) -> Verdict:
@@ -212,7 +218,7 @@ def _without_ray(table: _Table, claims: Sequence[int]) -> None:
         if gain > table.tolerances.wrong_objective * max(1.0, abs(answer.objective)):
             what = f"but feasible points of larger entries are better: {growth}"
             table.verdicts[k] = Verdict(_off_by_far(answer), f"claims {answer.status}, {what}")
-    if growth.endless(table.tolerances.agree):
+    if growth.endless(table.tolerances.agree, table.maximise):
         what = f"no ray proves it, nor does it need one: nothing limits the values, {growth}"
         table.give(claims, lambda answer: Verdict("loose", f"{answer.status}: {what}"))
     else:

@@ -159,7 +159,7 @@ class IntegerProofs(Proofs):
                 left = case_of_problem(self._case.name, mixed.fixed())
                 if Proofs(left, self._place).ray([values]):
                     return True
-        direction = self._direction
+        direction = self.direction
         scaled = None if direction is None else _integral(mixed, self._case, direction)
         return scaled is not None and super().endless(scaled, [values for values in starts if self._allowed(values)])
 

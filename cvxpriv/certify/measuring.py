@@ -45,10 +45,12 @@ def measured(
     found: dict[str, Any] = {"values": yardstick.values(inside), "objective": objective, "moved": moved}
     if unknown:  # a support function is infinite 1e-12 beside its domain, which nobody can say
         found["error"] = unknown
-    if error and not np.isfinite(objective) and solution is not None and solution.x is not None:
+    if error and not np.isfinite(objective):
         # Atoms of cvxpy raise what they like: perspective an AssertionError where its scale is near zero.
-        found["objective"] = solution.program.user_value(solution.program.value(solution.x))
-        found["error"] = f"its objective cannot be evaluated at its point ({error}): the value is the cone program's"
+        found["error"] = f"its objective cannot be evaluated at its point ({error})"
+        if solution is not None and solution.x is not None:
+            found["objective"] = solution.program.user_value(solution.program.value(solution.x))
+            found["error"] += ": the value is the cone program's"
     return {**found, "measures": measures}
 
 

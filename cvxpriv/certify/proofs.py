@@ -24,7 +24,7 @@ from cvxpriv.kkt.conic.certificates import Certificate
 from cvxpriv.kkt.conic.data import ConeData, extract
 from cvxpriv.kkt.conic.proofs import infeasibility_proof, ray, roomy
 from cvxpriv.kkt.conic.scaling import solve_scaled
-from cvxpriv.kkt.conic.solving import solve_conic
+from cvxpriv.kkt.conic.solving import ConicSolution, solve_conic
 from cvxpriv.kkt.quadratic_forms import with_every_eigenvalue
 from cvxpriv.kkt.rays import feasible, improves_for_ever
 from cvxpriv.numerics.arrays import Array, Values
@@ -39,6 +39,8 @@ FEASIBLE = 1e-6
 """Worst violation of a constraint, relative to its row's terms, of a point that beats another."""
 NOISE = 1e-12
 """Largest effect of rounding, relative to the objective's terms, which cancel at points with large entries."""
+PRICED = 10.0
+"""Multiple of the worth of a point's violations, at its multipliers, that its value must leave: these are not exact."""
 STEADY = 0.5
 """Ratio of gains from box to box down to which they show no limit: those of a logarithm do not fall."""
 ATTEMPTS = tuple(
@@ -59,12 +61,12 @@ class Growth:
     sizes: tuple[float, ...]
     values: tuple[float, ...]
 
-    def endless(self, least: float) -> bool:
+    def endless(self, least: float, maximise: bool) -> bool:
         """Return whether every box gains at least so much, relative, and the gains do not fade: there is no limit."""
-        gains = np.abs(np.diff(self.values))
+        gains = np.diff(self.values) if maximise else -np.diff(self.values)
         if gains.size < len(BOXES) - 1 or (gains <= least * max(1.0, abs(self.values[0]))).any():
             return False
-        return bool((np.diff(self.values) * np.diff(self.values)[0] > 0).all() and gains[-1] >= STEADY * gains[0])
+        return bool(gains[-1] >= STEADY * gains[0])
 
     def __str__(self) -> str:
         steps = [f"{value:.6g} within {size:.0e}" for size, value in zip(self.sizes, self.values, strict=True)]
@@ -94,10 +96,10 @@ class Proofs:
 
     def ray(self, starts: Sequence[Values]) -> bool:
         """Return whether a direction is found along which it improves for ever."""
-        return self._direction is not None and self.endless(self._direction, starts)
+        return self.direction is not None and self.endless(self.direction, starts)
 
     @cached_property
-    def _direction(self) -> Values | None:
+    def direction(self) -> Values | None:
         """Return a direction along which the compiled problem improves without end, by variable."""
         if self._whole is None or (found := self._asked(ray)) is None:
             return None
@@ -162,11 +164,14 @@ def _feasible_point(case: Case) -> Array | None:
     domain = declaration.objective.args[0].domain
     bare = cp.Problem(cp.Minimize(0), [*declaration.constraints.values(), *domain])
     with values_kept(case):
-        return next((x for x in _points(case, bare) if feasible(yardstick.written, x)), None)
+        return next((x for x, _ in _points(case, bare) if feasible(yardstick.written, x)), None)
 
 
-def _points(case: Case, problem: cp.Problem) -> Iterator[Array]:
-    """Yield the solutions of a problem in a case's variables, moved into the domain, by one solver after the other."""
+def _points(case: Case, problem: cp.Problem) -> Iterator[tuple[Array, float]]:
+    """Yield the solutions of a problem in a case's variables, moved into the domain, by one solver after the other.
+
+    With each comes what its violations are worth at its multipliers: the optimum may be worse by so much.
+    """
     yardstick = case.yardstick
     for solver, tolerance in ATTEMPTS:
         with suppress(cp.error.SolverError):  # its cones are not this solver's
@@ -175,7 +180,15 @@ def _points(case: Case, problem: cp.Problem) -> Iterator[Array]:
                 for variable in yardstick.declaration.variables.values():
                     if variable.value is None:
                         variable.save_value(np.zeros(variable.shape))
-                yield yardstick.domain.moved(yardstick.point(yardstick.declaration.values()))[0]
+                yield yardstick.domain.moved(yardstick.point(yardstick.declaration.values()))[0], _worth(solution)
+
+
+def _worth(solution: ConicSolution) -> float:
+    """Return the worth of a solution's violations at its multipliers."""
+    if solution.x is None or solution.z is None:
+        return 0.0
+    layout, slack = solution.program.layout, solution.program.slack(solution.x)
+    return float(layout.block_distances(slack) @ layout.block_norms(solution.z))
 
 
 def _bound(case: Case) -> float:
@@ -207,12 +220,12 @@ def _within(case: Case, size: float) -> float:
     box = [bound for variable in variables for bound in (variable <= size, variable >= -size)]
     boxed = cp.Problem(declaration.objective, [*declaration.constraints.values(), *box])
     with np.errstate(all="ignore"):
-        found = (x for x in _points(case, boxed) if feasible(case.yardstick.written, x, FEASIBLE))
-        return next((_worst_case(case, x) for x in found), float("nan"))
+        found = ((x, worth) for x, worth in _points(case, boxed) if feasible(case.yardstick.written, x, FEASIBLE))
+        return next((_worst_case(case, x, worth) for x, worth in found), float("nan"))
 
 
-def _worst_case(case: Case, x: Array) -> float:
-    """Return the objective at a point, made worse by the largest effect of rounding of its terms."""
+def _worst_case(case: Case, x: Array, worth: float) -> float:
+    """Return the objective at a point, made worse by the effects of rounding of its terms and of its violations."""
     written = case.yardstick.written
     state = written.state(x)
-    return written.objective(state) + written.sign * NOISE * written.terms(state)
+    return written.objective(state) + written.sign * (NOISE * written.terms(state) + PRICED * worth)

@@ -144,7 +144,8 @@ def judge(answer: Answer, context: Context, tolerances: Tolerances) -> Verdict:
     far = [] if proven else _findings(answer, context, limits)
     if not np.isfinite(answer.objective):
         what = f"claims {answer.status} at a point where the objective is {answer.objective}"
-        return Verdict("WRONG" if claims else "failed", ", and ".join([what, *far[:1]]))
+        measured = bool(far) or not answer.error
+        return Verdict("WRONG" if claims and measured else "failed", ", and ".join([what, *far[:1]]))
     if claims and far:
         given = answer.bounded and answer.residual <= tolerances.agree
         blame = "; it solved what cvxpy gave it, with bounds that cvxpy found and may have wrong" if given else ""
@@ -185,7 +186,8 @@ def judge_claim(answer: Answer, context: Context, tolerances: Tolerances, *, exa
     `exact`: Whether it is a closed form: one that is only near is wrong.
     """
     if not np.isfinite(answer.objective):
-        return Verdict("WRONG", f"its objective is {answer.objective}")
+        # An atom that raises an error may be right about the point, or not.
+        return Verdict("failed" if answer.error else "WRONG", answer.error or f"its objective is {answer.objective}")
     agree, wrong = tolerances.agree, tolerances.agree if exact else tolerances.wrong_objective
     minimiser = agree if exact else tolerances.minimiser
     proven = context.proven(answer, PROVEN_EXACT if exact else agree) or answer.solver in context.unbeaten

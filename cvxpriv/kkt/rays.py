@@ -21,6 +21,11 @@ FEASIBLE = 1e-7
 """Violation, relative to the size of a row's terms, up to which a point counts as feasible."""
 NOISE = (0.0, 1e-9, 1e-7, 1e-5)
 """Shares of a direction's largest entry below which entries count as a solver's rounding, and are left out in turn."""
+SQUARE = 0.01
+"""Largest violation, relative to the square of the gain for a step of one, of a direction in a curved cone.
+
+``|(L, 1)| <= L`` is missed by ``1 / 2L``, which nobody sees at L = 1e5, and the second entry grows without end.
+"""
 LASTING = 0.5
 """Largest fall of the mean slope from one of the last steps to the next: that of a logarithm falls by more."""
 
@@ -56,23 +61,33 @@ def improves_for_ever(written: Written, start: Array, direction: Array) -> Trial
 
 def feasible(written: Written, x: Array, tolerance: float = FEASIBLE) -> bool:
     """Return whether a point satisfies every condition, relative to its row's terms, and has a finite value."""
+    return _off(written, x) <= tolerance
+
+
+def _off(written: Written, x: Array) -> float:
+    """Return the worst violation, relative to its row's terms; infinite where the objective has no finite value."""
     state = written.state(x)
     v = written.values(state)
     off = written.violation(v) / written.sizes(state, np.ones(written.flat.M.shape[1] - written.flat.size))
-    return bool(off.max(initial=0.0) <= tolerance and np.isfinite(written.objective(state)))
+    return float(off.max(initial=0.0)) if np.isfinite(written.objective(state)) else float("inf")
 
 
 def _followed(written: Written, start: Array, direction: Array) -> Trial:
     size = 1.0 + float(np.abs(start).max(initial=0.0))
     value = written.sign * written.objective(written.state(start))
-    slopes: list[float] = []
+    slopes, worst = [], 0.0
     for step in STEPS:
         x = start + step * size * direction
         now = written.sign * written.objective(written.state(x))
-        if not (feasible(written, x) and now < value):
+        if not ((off := _off(written, x)) <= FEASIBLE and now < value):
             break
+        worst = max(worst, off)
         slopes.append((value - now) / (step * size))
     if not slopes:
+        return Trial()
+    coefficient = float(abs(written.flat.M[[written.flat.places[0].start]]).max())
+    curved = bool(written.flat.atoms) or bool(written.cone.any())
+    if curved and worst > SQUARE * (slopes[-1] / coefficient) ** 2:
         return Trial()
     lasting = all(b >= LASTING * a for a, b in zip(slopes[-4:-1], slopes[-3:], strict=True))
     return Trial(float(STEPS[len(slopes) - 1]), -slopes[-1], len(slopes) == STEPS.size and lasting)

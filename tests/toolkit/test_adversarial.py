@@ -11,6 +11,7 @@ import pytest
 from cvxpy.transforms.indicator import indicator
 from cvxpy.transforms.partial_optimize import partial_optimize
 
+from cvxpriv.certify.answers import Stored
 from cvxpriv.certify.check import crosscheck
 from cvxpriv.certify.corpus import edges
 from cvxpriv.certify.corpus.conic import never_reached
@@ -19,6 +20,11 @@ from cvxpriv.certify.corpus.known import Known, false_verdicts
 from cvxpriv.certify.corpus.polyhedral import endless
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt import residuals
+from cvxpriv.kkt.conic.bounds import lower_bound
+from cvxpriv.kkt.conic.certificates import infeasibility
+from cvxpriv.kkt.conic.program import ConeProgram
+from cvxpriv.kkt.rays import improves_for_ever
+from cvxpriv.kkt.written import Written
 
 SLOW = (never_reached, *edges.FAMILIES)
 
@@ -89,6 +95,53 @@ def test_a_matrix_with_a_rounded_negative_eigenvalue_is_convex_enough() -> None:
     A, x = np.random.default_rng(0).normal(size=(2, 4)), cp.Variable(4, name="x")
     problem = cp.Problem(cp.Minimize(cp.quad_form(x, cp.psd_wrap(A.T @ A)) - cp.sum(A @ x)))
     assert crosscheck(problem, ["CLARABEL", "OSQP"]).verdicts["CLARABEL"].verdict == "agrees"
+
+
+# Rounding, and cones without room
+
+
+def test_products_that_cancel_are_no_proof_of_emptiness() -> None:
+    x = cp.Variable(2, name="x")
+    problem = cp.Problem(cp.Minimize(x[1]), [x[0] >= 3, x[0] <= 3, x[1] >= x[0]])
+    check = crosscheck(problem, ["CLARABEL"], answers={"denial": Stored(None, status="infeasible")})
+    verdicts = {name: one.verdict for name, one in check.verdicts.items()}
+    assert verdicts == {"denial": "WRONG", "CLARABEL": "agrees"}
+
+
+def test_a_certificate_that_a_cone_misses_by_rounding_proves_nothing_of_points_at_1e9() -> None:
+    x = cp.Variable(2, name="x")
+    problem = cp.Problem(cp.Minimize(cp.sum_squares(x - 1e9)), [cp.sum(x) == 1e9])
+    dual = np.array(
+        [3949.9674687867968, 3813807.4590878221, 3813806.4312362159, 1931.0948419259703, 1931.0948397299433]
+    )
+    proof = infeasibility(ConeProgram.from_problem(problem, "ECOS"), dual)  # as ECOS 2.0.14 gave it
+    assert proof.valid
+    assert not proof.exact
+
+
+def test_a_bound_counts_rounding_in_the_units_of_its_row() -> None:
+    x = cp.Variable(2, name="x")
+    problem = cp.Problem(cp.Minimize(x[0] + 2 * x[1]), [1e9 * x >= 0, 1e9 * cp.sum(x) >= 1e9])
+    program = ConeProgram.from_problem(problem, "ECOS")
+    found = lower_bound(program, np.array([0.51, 0.49]), np.array([2.17e-12, 3.77e-12, 1.486e-9]))
+    assert found.value is None or found.value <= 1 + 1e-9  # the optimum is 1
+
+
+@pytest.mark.parametrize(("entries", "endless"), [((1.0, 1.0, 2.36e-5), False), ((1.0, 0.5, 0.8), True)])
+def test_a_direction_on_the_edge_of_a_cone_does_not_improve_for_ever(entries: tuple[float, ...], endless: bool) -> None:
+    x = cp.Variable(3, name="x")
+    problem = cp.Problem(cp.Maximize(x[2]), [cp.SOC(x[0], x[1:])])
+    assert improves_for_ever(Written.of(problem), np.zeros(3), np.array(entries)).endless is endless
+
+
+def test_a_matrix_fraction_has_its_value_at_a_singular_matrix() -> None:
+    S, b = cp.Variable((2, 2), name="S", PSD=True), np.array([1.0, 2.0])
+    problem = cp.Problem(cp.Minimize(cp.matrix_frac(b, S)), [cp.trace(S) <= 1])
+    written = Written.of(problem)
+    S.value = np.outer(b, b) / 5
+    assert written.objective(written.state()) == pytest.approx(5.0, rel=1e-12)
+    S.value = np.diag([1.0, 0.0])
+    assert written.objective(written.state()) == np.inf
 
 
 # Scale

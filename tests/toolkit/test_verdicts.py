@@ -15,6 +15,7 @@ from cvxpriv.certify.verdicts import CERTIFIED, SMALL, Tolerances, Verdict, judg
 from cvxpriv.certify.yardstick import Measures
 from cvxpriv.kkt.conic.certificates import Certificate
 from cvxpriv.kkt.conic.residuals import CONDITIONS, ConeResiduals
+from cvxpriv.numerics.arrays import Values
 
 TOLERANCES = Tolerances()
 POINT = {"x": np.ones(1)}
@@ -219,6 +220,7 @@ class Found:
     roomy: bool = False
     values: tuple[float, ...] = ()
     bound: float = float("nan")
+    direction: Values | None = None
 
     def ray(self, starts: object) -> bool:
         return self.along
@@ -242,6 +244,25 @@ def test_a_bound_that_is_found_here_refutes_an_unbounded_claim_unless_a_ray_hold
     assert settled(claim, found=Found(bound=3.0)) == ["WRONG"]
     assert settled(claim, found=Found(bound=3.0, along=True)) == ["agrees"]
     assert settled(claim, found=Found()) == ["failed"]
+
+
+def test_an_unbounded_claim_of_an_empty_problem_is_wrong_without_a_ray() -> None:
+    empty, claim = claims("one", "infeasible", proof()), Answer("two", "unbounded", 1e-8)
+    assert settled(empty, claim) == ["agrees", "WRONG"]
+    assert settled(empty, claim, found=Found(direction={"x": np.ones(1)})) == ["agrees", "loose"]
+    assert settled(empty, replace(claim, certificate=proof(kind="unbounded"))) == ["agrees", "loose"]
+
+
+def test_values_that_rise_are_no_proof_that_a_minimisation_falls_without_end() -> None:
+    rising = Growth((1.0, 10.0, 100.0), (1.0, 2.0, 4.0))
+    assert rising.endless(1e-6, maximise=True)
+    assert not rising.endless(1e-6, maximise=False)
+
+
+def test_a_claim_whose_atom_has_no_value_is_not_called_wrong() -> None:
+    unmeasured = Answer("claim", "claimed", 1e-8, {"x": np.ones(1)}, error="its objective cannot be evaluated")
+    assert judge_claim(unmeasured, Context(), TOLERANCES, exact=False).verdict == "failed"
+    assert judge_claim(replace(unmeasured, error=""), Context(), TOLERANCES, exact=False).verdict == "WRONG"
 
 
 def test_a_value_beyond_a_certified_bound_is_wrong() -> None:

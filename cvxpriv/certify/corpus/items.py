@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from cvxpriv.certify.answers import Stored
-from cvxpriv.certify.corpus import conic, edges, polyhedral
+from cvxpriv.certify.corpus import conic, degenerate, edges, polyhedral
 from cvxpriv.certify.corpus.cvxpys import cvxpys
 from cvxpriv.certify.corpus.files import files_of_folder, problems_of_folder
 from cvxpriv.certify.corpus.known import INFEASIBLE, UNBOUNDED, UNKNOWN, Known
@@ -94,7 +94,7 @@ def _of_folder(folder: str | Path, largest: int) -> Iterator[Item]:
             yield Item("files", found[0], skipped=found[1])
 
 
-FAMILIES = (*polyhedral.FAMILIES, *conic.FAMILIES, *edges.FAMILIES)
+FAMILIES = (*polyhedral.FAMILIES, *conic.FAMILIES, *edges.FAMILIES, *degenerate.FAMILIES)
 
 
 def adversarial(count: int, seed: int = 0) -> Iterator[Known]:

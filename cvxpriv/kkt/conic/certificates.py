@@ -58,10 +58,19 @@ def infeasibility(program: ConeProgram, z: Array) -> Certificate:
     radius = 0.0 if left <= 0 else (left / pull if pull > 0 else np.inf)
     size = program.c.size
     bare = replace(program, P=sp.csc_array((size, size)), c=np.zeros(size), d=0.0)
-    bound = lower_bound(bare, np.zeros(size), z).value
+    bound = lower_bound(bare, np.full(size, _least_size(program)), z).value
     equation = float(np.abs(program.A.T @ z).max(initial=0.0))
     exact = bound is not None and bound > 0.5
     return Certificate("infeasible", equation, program.layout.distance_dual(z), radius, True, exact)
+
+
+def _least_size(program: ConeProgram) -> float:
+    """Return the size that some entry of a feasible point must have, as single rows show: rounding counts there."""
+    rows, layout = np.asarray(program.sizes[1].sum(axis=1)).ravel(), program.layout
+    wanted = np.abs(program.b)
+    inequalities = slice(layout.zero, layout.zero + layout.nonneg)
+    wanted[inequalities] = np.maximum(-program.b[inequalities], 0.0)
+    return float(np.max(wanted[rows > 0] / rows[rows > 0], initial=0.0))
 
 
 def unboundedness(program: ConeProgram, x: Array) -> Certificate:

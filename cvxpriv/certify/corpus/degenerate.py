@@ -1,0 +1,53 @@
+"""Problems whose feasible set has no room, or whose optimum has no multipliers, with closed-form answers."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+
+from cvxpriv.certify.corpus.known import Known
+
+OFF = 1e-3
+"""Relative error of a false answer's value."""
+
+
+def pinned_entries(rng: np.random.Generator) -> Known:
+    """Minimise a chain of entries of which the first is pinned by two inequalities, in rows scaled by 1e-3 to 1e9."""
+    n = int(rng.integers(2, 6))
+    first, scale = float(rng.uniform(-5, 5)), 10.0 ** float(rng.uniform(-3, 9))
+    x, gaps = cp.Variable(n, name="x"), np.append(0.0, rng.uniform(0, 2, n - 1))
+    rows = [scale * x[0] >= scale * first, scale * x[0] <= scale * first, x[1:] >= x[:-1] + gaps[1:]]
+    truth = first + np.cumsum(gaps)
+    lie = truth + np.append(np.zeros(n - 1), OFF * max(1.0, abs(truth[-1])))
+    return Known(
+        "pinned entries",
+        cp.Problem(cp.Minimize(x[-1]), rows),
+        value=truth[-1],
+        answers={"truth": {x: truth}, "lie": {x: lie}},
+    )
+
+
+def no_multipliers(rng: np.random.Generator) -> Known:
+    """Pose optima that no multipliers prove: entries that a cone's boundary alone holds at zero."""
+    a = float(rng.uniform(0.5, 3))
+    if rng.integers(2):
+        x = cp.Variable(3, name="x")
+        cone = cp.SOC(a * x[0], cp.hstack([a * x[1], x[2]]))
+        return Known("no multipliers", cp.Problem(cp.Maximize(x[2]), [cone, x[0] == x[1]]), value=0.0)
+    X = cp.Variable((3, 3), name="X", symmetric=True)
+    problem = cp.Problem(cp.Minimize(X[0, 0]), [X >> 0, X[1, 1] == 0, X[0, 0] + 2 * X[1, 2] == a])
+    return Known("no multipliers", problem, value=a)
+
+
+def singular_fraction(rng: np.random.Generator) -> Known:
+    """Minimise ``b' S^-1 b`` over semidefinite S of a given trace: the best S is ``b b' / b'b``, of rank one."""
+    n = int(rng.integers(2, 5))
+    b, room = rng.normal(size=n), float(rng.uniform(0.5, 3))
+    S = cp.Variable((n, n), name="S", PSD=True)
+    problem = cp.Problem(cp.Minimize(cp.matrix_frac(b, S)), [cp.trace(S) <= room])
+    truth = room * np.outer(b, b) / (b @ b)
+    answers = {"truth": {S: truth}, "lie": {S: (1 - 2 * OFF) * truth}}
+    return Known("singular fraction", problem, value=float(b @ b) / room, answers=answers)
+
+
+FAMILIES = (pinned_entries, no_multipliers, singular_fraction)
