@@ -5,7 +5,7 @@ phi(pi) = -H(A pi) + lam H(pi) - nu.pi over posteriors, I(S;Y) >= H(S) + nu.P_X 
 to be >= -eps, eps being what the rest exceeds the claim by. Corners of the simplex are looked at one by one. For
 lam >= 1 they are all, as H(A pi) <= H(pi) + sum_i pi_i H(A e_i). Else phi is concave where A pi is fixed: a minimum
 that is no corner is a local one inside a face of 2 to |S| symbols. Faces are cut into simplices; one is done if
-  (V) a tangent of -H(A pi) plus the chord of lam H(pi) is >= -eps at its corners: phi lies above their sum; or
+  (V) at its corners a tangent of -(1 - lam) H(A pi) plus the rest of phi, concave as H(X|S) is, is >= -eps; or
   (P) phi bends down along some e_i - e_j everywhere in it: it holds no local minimum.
 The file's numbers are exact rationals. Integers count units of 2^-64, and are rounded against the claim."""
 # ruff: noqa: B905, E701, T201
@@ -26,7 +26,7 @@ TANGENTS, MOST_CELLS = 8, 20_000_000  # tangents tried on a simplex before it is
 
 Row = list[Fraction]
 Matrix = list[Row]
-Corner = tuple[list[int], list[int], int, list[float], list[float], float]  # pi, A pi, lam H - nu.pi; as floats
+Corner = tuple[list[int], list[int], int, list[float], list[float], float]  # pi, A pi, the chord's value; as floats
 
 def check(document: Any, table: Any = None, most_cells: int = MOST_CELLS) -> dict[str, float]:
     """Return a certificate's bound, and its mechanism's leakage and utility, derived again; or raise ValueError."""
@@ -111,8 +111,7 @@ def prove(joint: Matrix, p_x: Row, nu: Row, lam: Fraction, rate: Fraction, claim
     a = [[entry / p for entry, p in zip(row, p_x)] for row in joint]
     corners = [-entropy(units(list(column)))[1] - int(v * ONE) for column, v in zip(zip(*a), nu)]
     need(min(corners) >= -eps, "phi is below the claim at a corner")
-    if lam < 1:
-        cover(a, [int(v * ONE) for v in nu], int(lam * ONE), eps, most_cells)
+    if lam < 1: cover(a, [int(v * ONE) for v in nu], int(lam * ONE), eps, most_cells)
 
 def cover(a: Matrix, nu: list[int], lam: int, eps: int, most_cells: int) -> None:
     """Cut every face until all simplices are done, or raise ValueError."""
@@ -122,7 +121,8 @@ def cover(a: Matrix, nu: list[int], lam: int, eps: int, most_cells: int) -> None
     def corner(face: tuple[int, ...], v: list[int], t: list[int]) -> Corner:
         for x in v:
             if x not in heights: heights[x] = -(x * (log(x) + LOG_ERROR)) >> BITS
-        q = ((lam * sum([heights[x] for x in v]) - sum([nu[i] * x for i, x in zip(face, v)])) >> BITS) - 1
+        kept = sum([heights[x] for x in v]) + (sum([x * (log(x) - LOG_ERROR) for x in t if x]) >> BITS)
+        q = ((lam * kept - sum([nu[i] * x for i, x in zip(face, v)])) >> BITS) - 1
         return v, t, q, [x / ONE for x in v], [x / ONE for x in t], q / ONE
 
     def bend(i: int, j: int) -> list[int]:  # (a_si - a_sj)^2, rounded up
@@ -138,30 +138,30 @@ def cover(a: Matrix, nu: list[int], lam: int, eps: int, most_cells: int) -> None
             while stack:
                 corners = stack.pop()
                 cells += 1
-                if bends_down(corners, on_face, lam) or above(corners, goal): continue
+                if bends_down(corners, on_face, lam) or above(corners, goal, ONE - lam): continue
                 i, j = max(pairs, key=lambda pair: math.dist(corners[pair[0]][3], corners[pair[1]][3]))
                 (v, t), (w, u) = corners[i][:2], corners[j][:2]
                 if cells >= most_cells or any((x + y) & 1 for x, y in zip(v, w)): need(False, f"phi: {face} not proved")
                 middle = corner(face, [(x + y) >> 1 for x, y in zip(v, w)], [(x + y) >> 1 for x, y in zip(t, u)])
                 stack += [[*corners[:k], middle, *corners[k + 1 :]] for k in (i, j)]
 
-def above(corners: list[Any], goal: int) -> bool:
+def above(corners: list[Any], goal: int, bent: int) -> bool:
     """Test V: sum t log t >= sum t log c. Floats look for c by Frank and Wolfe's method, integers decide."""
-    wanted, ts = goal / ONE, [corner[4] for corner in corners]
+    wanted, part, ts = goal / ONE, bent / ONE, [corner[4] for corner in corners]
     w = [1 / len(corners)] * len(corners)
     for _ in range(TANGENTS):
         c = [sum([x * y for x, y in zip(w, column)]) for column in zip(*ts)]
         logs = [math.log(max(x, 1e-300)) for x in c]
-        values = [sum([x * y for x, y in zip(corner[4], logs)]) + corner[5] for corner in corners]
+        values = [part * sum([x * y for x, y in zip(corner[4], logs)]) + corner[5] for corner in corners]
         lowest, mean = min(values), sum([x * y for x, y in zip(w, values)])
         if lowest >= wanted or mean < wanted: break
         k = values.index(lowest)
-        curvature = sum([(x - y) ** 2 / y for x, y in zip(ts[k], c) if y])
+        curvature = part * sum([(x - y) ** 2 / y for x, y in zip(ts[k], c) if y])
         length = min(0.98, (mean - lowest) / curvature) if curvature else 0.0
         w = [(1 - length) * x + length * (i == k) for i, x in enumerate(w)]
     rational = [max(int(x * (1 - 1e-14) * ONE), 1) for x in c]
     logarithms = [log(x) for x in rational] if lowest >= wanted and sum(rational) <= ONE else []
-    bounds = [(sum([x * y for x, y in zip(t, logarithms)]) >> BITS) + q for _, t, q, *_ in corners]
+    bounds = [(bent * sum([x * y for x, y in zip(t, logarithms)]) >> 2 * BITS) + q for _, t, q, *_ in corners]
     return bool(logarithms) and min(bounds) >= goal
 
 def bends_down(corners: list[Corner], on_face: list[tuple[int, int, list[int]]], lam: int) -> bool:

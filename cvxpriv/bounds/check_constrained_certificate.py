@@ -141,7 +141,8 @@ def prove(some: list[Column], lam: Fraction, eps: int, most_cells: int) -> None:
         pi = [sum([x * spread[i][g] for x, g in zip(v, face)]) >> BITS for i in held]
         for x in pi:
             if x not in heights: heights[x] = -(x * (plain.log(x) + plain.LOG_ERROR)) >> BITS
-        kept = lam_units * sum([heights[x] for x in pi]) - sum([costs[g] * x for g, x in zip(face, v)])
+        told = sum([x * (plain.log(x) - plain.LOG_ERROR) for x in t if x]) >> BITS
+        kept = lam_units * (sum([heights[x] for x in pi]) + told) - sum([costs[g] * x for g, x in zip(face, v)])
         return v, t, (kept >> BITS) - 1, [x / ONE for x in v], [x / ONE for x in t], (kept >> BITS) / ONE, pi
 
     def bend(one: Column, other: Column, held: list[int]) -> tuple[list[int], list[int]]:
@@ -158,7 +159,7 @@ def prove(some: list[Column], lam: Fraction, eps: int, most_cells: int) -> None:
             while stack:
                 corners = stack.pop()
                 cells += 1
-                if bends_down(corners, bends, lam_units) or plain.above(corners, goal): continue
+                if bends_down(corners, bends, lam_units) or plain.above(corners, goal, ONE - lam_units): continue
                 i, j = max(pairs, key=lambda pair: math.dist(corners[pair[0]][3], corners[pair[1]][3]))
                 v, w = corners[i][0], corners[j][0]
                 if cells >= most_cells or any((x + y) & 1 for x, y in zip(v, w)): need(False, f"phi: {face} not proved")

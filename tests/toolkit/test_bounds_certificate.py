@@ -196,8 +196,8 @@ def test_documents_survive_json_bit_by_bit(certificate: Certificate) -> None:
 
 
 def test_a_certificate_is_proved_in_few_simplices(certificate: Certificate) -> None:
-    # 49 and 98 are cut: tangents are tried where the search leads, and concave simplices are left alone.
-    most = {2: 55, 3: 105}[len(certificate.table)]
+    # 35 and 68 are cut: tangents are tried where the search leads, and concave simplices are left alone.
+    most = {2: 39, 3: 73}[len(certificate.table)]
     assert check_certificate.check(certificate.document(), most_cells=most)["bound"] == certificate.bound
 
 
@@ -243,12 +243,12 @@ def test_integers_decide_where_floats_cannot_tell_whether_a_tangent_is_high_enou
         value = int((x + y) * mpmath.log(mpmath.mpf(x + y) / (2 * one)))
         # The tangent is lowered by 1e-14, to be a density for sure, and rounded to a double: 2^-53 of it.
         least = value - (x + y) // 10**14
-        assert check_certificate.above(corners, least - 4000)
+        assert check_certificate.above(corners, least - 4000, one)
         for higher in (4000, (x + y) // 10**14, one // 1000):
-            assert not check_certificate.above(corners, least + higher)
+            assert not check_certificate.above(corners, least + higher, one)
         lower = [corners[0], (*corners[1][:2], -20_000, *corners[1][3:])]  # by less than floats can tell of the goal
-        assert not check_certificate.above(lower, least - 10_000)
-        assert check_certificate.above(lower, least - 30_000)
+        assert not check_certificate.above(lower, least - 10_000, one)
+        assert check_certificate.above(lower, least - 30_000, one)
 
 
 def test_a_simplex_is_concave_from_the_very_weight_on_that_its_corners_give() -> None:
