@@ -59,6 +59,7 @@ class Anderson:
     def __init__(self, packing: Packing, memory: int) -> None:
         self.packing, self.memory = packing, memory
         self.first, self.length, self.combined = 0.0, np.inf, 0
+        self.steps, self.images, self.products = np.zeros((0, 0)), np.zeros((0, 0)), np.zeros((memory, memory))
         self._forget()
 
     def __call__(self, body: Callable[[Values], dict[str, Array]], state: Values, iteration: int) -> Values:
@@ -90,14 +91,15 @@ class Anderson:
     def _remember(self, step: Array, image: Array) -> None:
         """Keep the differences of step and image from the last ones, in a ring of rows, and the steps' products."""
         if self.last[0].size == 0:
-            self.steps, self.images = np.zeros((self.memory, step.size)), np.zeros((self.memory, image.size))
-            self.products = np.zeros((self.memory, self.memory))
+            if self.steps.shape[1] != step.size:
+                self.steps, self.images = (np.zeros((self.memory, one.size)) for one in (step, image))
         else:
             row = self.kept % self.memory
             np.subtract(step, self.last[0], out=self.steps[row])
             np.subtract(image, self.last[1], out=self.images[row])
-            self.products[row] = self.products[:, row] = self.steps @ self.steps[row]
             self.kept += 1
+            known = min(self.kept, self.memory)
+            self.products[row, :known] = self.products[:known, row] = self.steps[:known] @ self.steps[row]
         self.last = step, image
 
     def _combination(self) -> Array:

@@ -40,7 +40,7 @@ def monotone_root(
 
 
 def in_pieces(of: Callable[..., Array]) -> Callable[..., Array]:
-    """Return a function of vectors that works sample by sample as one that takes many of them piece by piece.
+    """Return a function of vectors and numbers that works sample by sample as one that takes many piece by piece.
 
     The arrays between its operations then stay in the processor's cache: some five times faster at a million.
     """
@@ -52,7 +52,7 @@ def in_pieces(of: Callable[..., Array]) -> Callable[..., Array]:
         result = np.empty(first.size)
         for start in range(0, first.size, PIECE):
             piece = slice(start, start + PIECE)
-            result[piece] = of(*(one[piece] for one in vectors))
+            result[piece] = of(*(one[piece] if np.ndim(one) else one for one in vectors))
         return result
 
     return whole

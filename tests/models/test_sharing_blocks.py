@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import cvxpy as cp
 import numpy as np
 import pytest
 from cvxpriv_models.admm_sharing import algorithm
 from cvxpriv_models.admm_sharing.blocks import MOST_PARAMETERS, centre
 from cvxpriv_models.admm_sharing.factor import Factor
+from cvxpriv_models.admm_sharing.gram import weighted_gram
 from cvxpriv_models.admm_sharing.problem import Problem
 from cvxpriv_models.admm_sharing.schemes import SCHEMES
 from scipy import sparse
@@ -147,3 +150,39 @@ class TestFactor:
         assert Factor(part).largest == pytest.approx(values[0], rel=1e-12)
         assert Factor(part).smallest == pytest.approx(values[-1], rel=1e-12)
         assert Factor(part.T).smallest == 0.0
+
+    @pytest.mark.parametrize(("samples", "columns", "each"), [(3000, 50, 3), (3000, 50, 10), (200, 150, 2)])
+    @pytest.mark.parametrize("ones", [True, False])
+    def test_the_gram_matrix_of_sparse_columns_is_that_of_dense_ones_by_pairs_by_pieces_and_by_a_product(
+        self, samples: int, columns: int, each: int, ones: bool
+    ) -> None:
+        rng = np.random.default_rng(4)
+        part = (rng.random((samples, columns)) < each / columns) * (1.0 if ones else rng.normal(size=columns))
+        weights = rng.uniform(0.1, 2.0, size=samples)
+        for given in (None, weights):
+            expected = part.T @ (part if given is None else given[:, None] * part)
+            found = weighted_gram(sparse.csr_array(part), given)
+            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-11)  # sums of thousands of terms
+
+    @pytest.mark.parametrize("stored", [np.asarray, sparse.csr_array])
+    def test_a_dual_pulled_beside_a_step_is_the_dual_pulled_alone_to_the_last_bit(self, stored: Any) -> None:
+        rng = np.random.default_rng(5)
+        part = stored(rng.normal(size=(40, 7)))
+        y, u = rng.normal(size=(2, 40))
+        beside, alone = Factor(part), Factor(part)
+        assert beside.pull_beside(y, u).tobytes() == alone.pull(u).tobytes()
+        assert beside.pull_dual(y).tobytes() == alone.pull(y).tobytes()
+        assert beside.pull_dual(u).tobytes() == alone.pull(u).tobytes()
+
+    @pytest.mark.parametrize("shape", [(60, 5), (12, 30)])
+    @pytest.mark.parametrize("shift", [0.0, 0.4])
+    @pytest.mark.parametrize("each", [True, False])
+    def test_the_length_of_a_step_is_that_of_its_squares(
+        self, shape: tuple[int, int], shift: float, each: bool
+    ) -> None:
+        rng = np.random.default_rng(6)
+        part, x = rng.normal(size=shape), rng.normal(size=shape[1])
+        rho = rng.uniform(0.5, 2.0, size=shape[0]) if each else np.array(0.7)
+        expected = shift * x @ x + np.sum(rho * (part @ x) ** 2)
+        found = Factor(part).stretched(x, rho, shift, None)
+        assert found @ found == pytest.approx(expected, rel=1e-12)

@@ -193,14 +193,19 @@ class CoefficientsAndArgument:
         self.names = [f"{kind}/{m}" for m in parties for kind in ("xv" if self.held[m] else "x")]  # as in `step`
 
     def step(self, moved: Array, image: Values) -> Array:
-        """Return the move of a pass, in the norm lam ||x||^2 + rho ||D x||^2 + r ||p||^2 in which ADMM contracts."""
+        """Return the move of a pass, with the squares of each party's step as the norm of x, and r ||p||^2."""
         rho, parts, first = image["rho"][0], [], 0
-        for factor, held in zip(self.factors, self.held, strict=True):
+        for m, (factor, held) in enumerate(zip(self.factors, self.held, strict=True)):
             samples, columns = factor.part.shape
             x, first = moved[first : first + columns], first + columns
             share = moved[first : first + samples] if held else None
             first += samples if held else 0
-            parts += [np.sqrt(self.problem.lam) * x, factor.bent(rho, x, share)]
+            penalty = self.problem.penalties[m]
+            tau = self.scheme.tau(factor, penalty, rho, self.problem.parties)
+            if self.scheme.linearises(penalty):
+                parts.append(np.sqrt(tau) * x)
+            else:
+                parts.append(factor.stretched(x, rho, self.problem.lam * (penalty.ridge or 0.0) + tau, share))
         return np.concatenate([*parts, np.sqrt(self._weight(image)) * moved[first:]])
 
     def pack(self, state: Values) -> Array:

@@ -228,7 +228,7 @@ class SharingParty(participant.Participant):
             raise PrivacyError("an exact share was asked for in a private run")
         factor, penalty, x = begun.factor, begun.problem.penalties[0], before["x/0"][0]
         y = message.vectors["y"]
-        pulled = factor.pull(y)
+        pulled = factor.pull_dual(y)
         figures = {
             "penalty": penalty.value(x),
             "stationarity": distance(penalty, x, pulled, begun.problem.lam),

@@ -18,6 +18,7 @@ from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.numerics.arrays import Array, Values, each_start
 from cvxpriv.penalties import Penalty
+from cvxpriv.penalties.loss_steps import in_pieces
 from cvxpriv.schedules.steps import Update
 
 from . import closed_form
@@ -35,9 +36,17 @@ LANDED = 1e-6
 
 def total_share(state: Values, parties: int) -> Array:
     """Return S = sum_m D_m x_m of a state, whatever leading axes it has."""
-    total = state["v/0"].copy()
-    for m in range(1, parties):
-        total += state[f"v/{m}"]
+    return _summed(_shares(state, parties))
+
+
+def _shares(state: Values, parties: int) -> list[Array]:
+    return [state[f"v/{m}"] for m in range(parties)]
+
+
+def _summed(shares: Sequence[Array]) -> Array:
+    total = shares[0]
+    for place, share in enumerate(shares[1:]):
+        total = np.add(total, share, out=total if place else None)
     return total
 
 
@@ -49,8 +58,10 @@ def party(problem: Problem, scheme: Scheme, factors: Sequence[Factor], m: int) -
     """
     parties, own = problem.parties, f"v/{m}"
 
+    aim = in_pieces(lambda share, z, *shares: scheme.target(share, _summed(shares), z, parties))
+
     def target(view: Values) -> Array:
-        return scheme.target(view[own], total_share(view, parties), view["z"], parties)
+        return aim(view[own], view["z"], *_shares(view, parties))
 
     shares = frozenset({"z", *(f"v/{k}" for k in range(parties))})
     return party_towards(target, shares, factors[m], problem.penalties[m], problem.lam, scheme, parties, m)
@@ -186,9 +197,13 @@ def centre(problem: Problem, scheme: Scheme) -> Block:
             return {}
         return {"r/2": 0.5 * weight(view), "slope": slope_of(view)}
 
+    def of_samples(z: Array, y: Array, labels: Array, weights: Array, rho: Array, *shares: Array) -> Array:
+        r = scheme.weight(rho, parties)
+        return closed_form.consensus(loss, _summed(shares), y, labels, weights, r, z)
+
     def exact(view: Values) -> Values:
-        total, r = total_share(view, parties), weight(view)
-        return {"z": closed_form.consensus(loss, total, view["y"], problem.y, problem.weights, r, view["z"])}
+        given = problem.y, problem.weights, view["rho"], *_shares(view, parties)
+        return {"z": in_pieces(of_samples)(view["z"], view["y"], *given)}
 
     return Block(
         name="z",
@@ -208,9 +223,11 @@ def dual(problem: Problem, scheme: Scheme) -> Update:
     """y, SHARING (8): y + r (S - z)."""
     parties = problem.parties
 
-    def step(state: Values) -> Values:
-        r = scheme.weight(state["rho"].reshape(len(state["rho"]), -1), parties)
-        return {"y": closed_form.dual(state["y"], total_share(state, parties), state["z"], r)}
+    def of_samples(y: Array, z: Array, rho: Array, *shares: Array) -> Array:
+        return closed_form.dual(y, _summed(shares), z, scheme.weight(rho, parties))
+
+    def step(view: Values) -> Values:
+        return {"y": in_pieces(of_samples)(view["y"], view["z"], view["rho"], *_shares(view, parties))}
 
     reads = frozenset({"y", "z", "rho", *(f"v/{k}" for k in range(parties))})
-    return Update("y", step, reads, frozenset({"y"}))
+    return Update("y", each_start(step), reads, frozenset({"y"}))

@@ -9,6 +9,7 @@ import numpy as np
 
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties import Loss, Penalty
+from cvxpriv.penalties.loss_steps import in_pieces
 
 from .factor import Factor
 
@@ -22,7 +23,8 @@ def party(
 
     `target`, (N,): Target of the party's share, which depends on the scheme.
     """
-    return factor.minimiser(rho * target - y, rho, ridge, tau, x)
+    aim = in_pieces(lambda target, y, rho: rho * target - y)(target, y, rho)
+    return factor.minimiser(aim, rho, ridge, tau, x, y)
 
 
 def party_linearised(

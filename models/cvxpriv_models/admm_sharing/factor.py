@@ -16,6 +16,7 @@ from scipy import linalg, sparse
 
 from cvxpriv.numerics.arrays import Array
 
+from .gram import weighted_gram
 from .problem import Part
 
 #: Number of systems kept for one party: residual balancing changes rho sometimes, and returns to old values.
@@ -23,18 +24,33 @@ KEPT = 2
 #: Largest share of entries that are not 0 for which dense columns are multiplied as sparse rows: a9a's, four times
 #: faster. The copy takes 3/8 of their memory at most.
 SPARSE = 0.25
-#: Columns for each entry of a row up to which a sparse Gram matrix is made of dense pieces, and rows of a piece.
-FULL, PIECE = 16, 4096
-Solve = Callable[[Array], Array]
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    """A system shift I + rho G.
+
+    `solve`: Its inverse; the pseudo-inverse where it is singular.
+    `root`: A map x -> F x with F'F = shift I + rho G.
+    """
+
+    solve: Callable[[Array], Array]
+    root: Callable[[Array], Array]
 
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """A party's columns D, (N, d), and the inverses of shift I + rho G for its steps."""
+    """A party's columns D, (N, d), and the inverses of shift I + rho G for its steps.
+
+    `plain`, `heights`, (N,): The rows of D are those of another factor, `plain`, of the same part, times these heights.
+    """
 
     part: Part
-    _systems: dict[tuple[float, float], Solve] = field(default_factory=dict, init=False, repr=False)
+    plain: Factor | None = None
+    heights: Array | None = None
+    _systems: dict[tuple[float, float], System] = field(default_factory=dict, init=False, repr=False)
     _scaled: list[tuple[Array, Factor]] = field(default_factory=list, init=False, repr=False)
+    _pulled: list[Array] = field(default_factory=list, init=False, repr=False)
 
     @property
     def tall(self) -> bool:
@@ -44,10 +60,11 @@ class Factor:
     @cached_property
     def gram(self) -> Array:
         """The Gram matrix G of the smaller side."""
-        part = self.part
-        if sparse.issparse(part) and self.tall and part.shape[0] * part.shape[1] <= FULL * part.nnz:
-            return _gram_by_pieces(part)
-        product = part.T @ part if self.tall else part @ part.T
+        if self.tall:
+            return weighted_gram(self.stored, None if self.heights is None else self.heights**2)
+        if self.plain is not None and self.heights is not None:
+            return np.asarray(self.heights[:, None] * self.plain.gram * self.heights)
+        product = self.part @ self.part.T
         return np.asarray(product.toarray() if sparse.issparse(product) else product)
 
     @cached_property
@@ -83,35 +100,58 @@ class Factor:
     def root(self) -> Array:
         """A matrix F with F'F = D'D and as few rows as possible, which replaces D in a DCP problem."""
         if not self.tall:
-            return np.asarray(self.part.toarray() if sparse.issparse(self.part) else self.part)
+            rows = np.asarray(self.part.toarray() if sparse.issparse(self.part) else self.part)
+            return rows if self.heights is None else self.heights[:, None] * rows
         values, vectors = linalg.eigh(self.gram)
         kept = values > _rounding(values)
         return np.asarray(np.sqrt(values[kept])[:, None] * vectors[:, kept].T)
 
     @cached_property
     def stored(self) -> Part:
-        """The columns D in the form in which products are fastest."""
-        if sparse.issparse(self.part) or np.count_nonzero(self.part) > SPARSE * self.part.size:
+        """The columns of `part` in the form in which products are fastest."""
+        if self.plain is not None:
+            return self.plain.stored
+        if not sparse.issparse(self.part) and np.count_nonzero(self.part) > SPARSE * self.part.size:
             return self.part
-        return sparse.csr_array(self.part)
+        rows = sparse.csr_array(self.part)
+        if rows.indices.itemsize <= 4 or max(*rows.shape, rows.nnz) > np.iinfo(np.int32).max:
+            return rows
+        places = rows.indices.astype(np.int32), rows.indptr.astype(np.int32)
+        return sparse.csr_array((rows.data, *places), shape=rows.shape)
 
     @cached_property
     def transposed(self) -> Array | sparse.csc_array:
-        """The transpose D' as a view: making one at every step costs as much as a product with a sparse D."""
+        """The transpose of `stored` as a view: making one costs as much as a product with sparse columns."""
         return self.stored.T
 
     def pull(self, u: Array) -> Array:
         """Return D'u, (d,), of u, (N,)."""
-        return np.asarray(self.transposed @ u)
+        return np.asarray(self.transposed @ (u if self.heights is None else self.heights * u))
+
+    def pull_dual(self, y: Array) -> Array:
+        """Return D'y, (d,), and remember it: a step and its residual pull the same y, (N,)."""
+        if not self._pulled or not np.array_equal(self._pulled[0], y):
+            self._pulled[:] = [y, self.pull(y)]
+        return self._pulled[1]
+
+    def pull_beside(self, y: Array | None, u: Array) -> Array:
+        """Return D'u, and remember D'y where one reading of sparse columns does both."""
+        known = y is None or (self._pulled and np.array_equal(self._pulled[0], y))
+        if known or y is None or not sparse.issparse(self.stored):
+            return self.pull(u)
+        both = np.asarray(self.transposed @ np.stack([y, u], axis=1))
+        self._pulled[:] = [y, both[:, 0].copy()]
+        return both[:, 1].copy()
 
     def share(self, x: Array) -> Array:
         """Return D x, (N,), of x, (d,)."""
-        return np.asarray(self.stored @ x)
+        share = np.asarray(self.stored @ x)
+        return share if self.heights is None else self.heights * share
 
     def scaled(self, rho: Array) -> Factor:
         """Return the factor of sqrt(rho) D with a rho for each sample, (N,); the last one is kept."""
         if not self._scaled or not np.array_equal(self._scaled[0][0], rho):
-            self._scaled[:] = [(rho, Factor(_rows_times(self.part, np.sqrt(rho))))]
+            self._scaled[:] = [(rho, Factor(self.part, self, np.sqrt(rho)))]
         return self._scaled[0][1]
 
     @property
@@ -119,17 +159,23 @@ class Factor:
         """Number of entries that a product with D reads."""
         return int(self.stored.size)
 
-    def bent(self, rho: Array, x: Array, share: Array | None) -> Array:
-        """Return a vector whose norm is that of sqrt(rho) D x: as long as D x, or the columns, where they are few.
+    def stretched(self, x: Array, rho: float | Array, shift: float, share: Array | None) -> Array:
+        """Return a vector whose norm is the root of shift ||x||^2 + ||sqrt(rho) D x||^2: short where columns are few.
 
         `share`: D x, where it is known.
         """
         if x.size**2 > self.part.shape[0]:
-            return np.asarray(np.sqrt(rho) * (self.share(x) if share is None else share))
-        return np.asarray(self.scaled(rho).root @ x if np.ndim(rho) else np.sqrt(rho) * (self.root @ x))
+            return np.concatenate([np.sqrt(shift) * x, np.sqrt(rho) * (self.share(x) if share is None else share)])
+        return self._weighed_system(rho, shift).root(x)
 
     def minimiser(
-        self, u: Array, rho: float | Array, ridge: float, tau: float = 0.0, anchor: Array | None = None
+        self,
+        u: Array,
+        rho: float | Array,
+        ridge: float,
+        tau: float = 0.0,
+        anchor: Array | None = None,
+        beside: Array | None = None,
     ) -> Array:
         """Return the least of (ridge/2)||x||^2 + (tau/2)||x - anchor||^2 + (rho/2)||D x||^2 - u'D x, (d,).
 
@@ -138,54 +184,50 @@ class Factor:
 
         `u`: (N,). `anchor`, (d,): The anchor, needed when tau > 0.
         `rho`: One number, or one for each sample, (N,).
+        `beside`, (N,): A vector that is pulled next: see `pull_beside`.
         """
-        if isinstance(rho, np.ndarray) and rho.ndim:
-            return self.scaled(rho).minimiser(u / np.sqrt(rho), 1.0, ridge, tau, anchor)
-        shift, rho = ridge + tau, float(rho)
-        inverse = self._inverse(shift, rho)
-        if tau == 0.0 or anchor is None:
-            return inverse(self.pull(u)) if self.tall else self.pull(inverse(u))
+        system, held = self._weighed_system(rho, ridge + tau), tau > 0.0 and anchor is not None
+        own = tau * anchor if anchor is not None else np.zeros(self.part.shape[1])
         if self.tall:
-            return inverse(self.pull(u) + tau * anchor)
-        held = (tau / shift) * anchor
-        return held + self.pull(inverse(u - rho * self.share(held)))
+            pulled = self.pull_beside(beside, u)
+            return system.solve(pulled + own if held else pulled)
+        heights, kept = np.sqrt(rho), own / (ridge + tau) if held else own
+        left = u - rho * self.share(kept) if held else u
+        return kept + self.pull_beside(beside, heights * system.solve(left / heights))
 
-    def _inverse(self, shift: float, rho: float) -> Solve:
-        """Return the inverse of shift I + rho G, made once for each pair; the pseudo-inverse where it is singular."""
+    def _weighed_system(self, rho: float | Array, shift: float) -> System:
+        """Return the system of rho, a number or one for each sample; that of D D' has G between the roots of rho."""
+        if isinstance(rho, np.ndarray) and rho.ndim:
+            return self.scaled(rho)._system(shift, 1.0)
+        return self._system(shift, float(rho))
+
+    def _system(self, shift: float, rho: float) -> System:
+        """Return shift I + rho G, factored once for each pair."""
         key = (shift, rho)
         if key not in self._systems:
             if len(self._systems) >= KEPT:
                 del self._systems[next(iter(self._systems))]
-            self._systems[key] = _inverse(self.gram, shift, rho)
+            self._systems[key] = _factored(self.gram, shift, rho)
         return self._systems[key]
 
 
-def _rows_times(part: Part, heights: Array) -> Part:
-    if not sparse.issparse(part):
-        return heights[:, None] * part
-    entries = part.data * np.repeat(heights, np.diff(part.indptr))
-    return sparse.csr_array((entries, part.indices, part.indptr), shape=part.shape)
-
-
-def _gram_by_pieces(part: sparse.csr_array) -> Array:
-    gram = np.zeros((part.shape[1], part.shape[1]))
-    for first in range(0, part.shape[0], PIECE):
-        rows = part[first : first + PIECE].toarray()
-        gram += rows.T @ rows
-    return gram
-
-
-def _inverse(gram: Array, shift: float, rho: float) -> Solve:
+def _factored(gram: Array, shift: float, rho: float) -> System:
     # Below that the shift is lost in the rounding of a singular G: Cholesky may fail, eigenvalues do not.
     if shift > 4.0 * len(gram) * np.finfo(float).eps * rho * float(np.trace(gram)):
-        system = rho * gram
-        system[np.diag_indices_from(system)] += shift
-        factor = linalg.cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
-        return lambda b: np.asarray(linalg.cho_solve(factor, b, check_finite=False))
+        matrix = rho * gram
+        matrix[np.diag_indices_from(matrix)] += shift
+        lower = linalg.cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
+        return System(
+            solve=lambda b: np.asarray(linalg.cho_solve((lower, True), b, check_finite=False)),
+            root=lambda x: np.asarray(lower.T @ x),
+        )
     values, vectors = linalg.eigh(gram)
     kept = values > _rounding(values)
-    basis, scale = vectors[:, kept], 1.0 / (shift + rho * values[kept])
-    return lambda b: np.asarray(basis @ (scale * (basis.T @ b)))
+    basis, scale = vectors[:, kept], shift + rho * values[kept]
+    return System(
+        solve=lambda b: np.asarray(basis @ ((basis.T @ b) / scale)),
+        root=lambda x: np.asarray(np.sqrt(scale) * (basis.T @ x)),
+    )
 
 
 def _rounding(values: Array) -> float:

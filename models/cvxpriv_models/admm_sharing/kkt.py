@@ -13,6 +13,7 @@ import numpy as np
 
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.penalties.contract import distance
+from cvxpriv.penalties.loss_steps import in_pieces
 
 from .blocks import total_share
 from .factor import Factor
@@ -59,7 +60,7 @@ class SharingResiduals:
 def residuals(problem: Problem, factors: Sequence[Factor], state: Values) -> SharingResiduals:
     """Return the residuals of one start of a state (x/0.., v/0.., z, y)."""
     y, parties = state["y"], problem.parties
-    pulled = [factors[m].pull(y) for m in range(parties)]
+    pulled = [factors[m].pull_dual(y) for m in range(parties)]
     stationarity = [distance(problem.penalties[m], state[f"x/{m}"], pulled[m], problem.lam) for m in range(parties)]
     return residuals_of_parts(problem, state, stationarity, [float(np.linalg.norm(each)) for each in pulled])
 
@@ -137,8 +138,10 @@ def gap_of_parts(problem: Problem, state: Values, y: Array, parts: Sequence[floa
 
 
 def _fit(problem: Problem, z: Array, y: Array) -> float:
-    low, high = problem.loss.slopes(z, problem.y, within=AT_KINK)
-    if low is high:  # no kink
-        return float(np.linalg.norm(problem.weights * low - y))
-    outside = np.maximum(problem.weights * low - y, y - problem.weights * high)
-    return float(np.linalg.norm(np.maximum(outside, 0.0)))
+    def off(z: Array, y: Array, labels: Array, weights: Array) -> Array:
+        low, high = problem.loss.slopes(z, labels, within=AT_KINK)
+        if low is high:  # no kink
+            return weights * low - y
+        return np.maximum(np.maximum(weights * low - y, y - weights * high), 0.0)
+
+    return float(np.linalg.norm(in_pieces(off)(z, y, problem.y, problem.weights)))

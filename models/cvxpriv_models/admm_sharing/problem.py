@@ -18,6 +18,7 @@ from cvxpriv.learning.starts import random_scale
 from cvxpriv.numerics.arguments import real_numbers
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties import Loss, Penalty, Within, convex_penalty, loss_named
+from cvxpriv.penalties.loss_steps import in_pieces
 
 #: One party's columns, (N, d_m): dense, or sparse by rows.
 Part = Matrix
@@ -137,7 +138,7 @@ class Problem:
 
     def fit_value(self, predictions: Array) -> float:
         """Return sum_i weight_i l(S_i, y_i)."""
-        return float(self.weights @ self.loss.value(predictions, self.y))
+        return float(self.weights @ in_pieces(self.loss.value)(predictions, self.y))
 
     def penalty_value(self, coefficients: Sequence[Array]) -> float:
         """Return lam sum_m R_m(x_m); outside a set it is inf, whatever lam is."""
