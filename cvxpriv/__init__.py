@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from cvxpriv.runs.saved import load as load
     from cvxpriv.runs.sweep import sweep as sweep
     from cvxpriv.runs.verification import verify as verify
-    from cvxpriv.schedules.history import History as History
+    from cvxpriv.schedules.history import Below as Below, History as History
     from cvxpriv.schedules.running import run as run
     from cvxpriv.schedules.steps import (
         Context as Context,
@@ -83,7 +83,6 @@ if TYPE_CHECKING:
         Sweep as Sweep,
         Update as Update,
     )
-    from cvxpriv.schedules.stopping import Below as Below
     from cvxpriv.tables import datasets as datasets
     from cvxpriv.tables.joint import Alphabet as Alphabet, JointTable as JointTable
     from cvxpriv.tables.preparing import prepare as prepare

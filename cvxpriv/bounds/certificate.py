@@ -6,17 +6,119 @@ report. It derives the claim again in exact arithmetic.
 
 from __future__ import annotations
 
+import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxpriv.bounds.check_certificate import KIND, SCHEMA, SHORT, VERSION, check, table_hash
-from cvxpriv.bounds.stored_proof import StoredProof
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.reports.files import PathLike, read_document, write_text
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class StoredProof(ABC):
+    """A bound for one table, and its proof.
+
+    `table`: The joint probabilities. None: the file holds only their hash, and the table is given to the check.
+    `sha256`: The table's hash.
+    `bound`: The claimed bound in nats.
+    `mechanism`: A mechanism that comes close to the bound.
+    `groups`: Group of each private symbol, where the proof merges some of them.
+    """
+
+    table: Array | None
+    sha256: str
+    bound: float
+    mechanism: Array
+    groups: tuple[int, ...] | None = None
+
+    #: Schema, version and kind, which a file of this sort states.
+    header: ClassVar[tuple[str, int, str]]
+
+    @abstractmethod
+    def own(self) -> dict[str, Any]:
+        """Return this kind's own part of a file, as JSON's types."""
+
+    @classmethod
+    @abstractmethod
+    def own_of(cls, held: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields that `own` wrote."""
+
+    def without_table(self) -> Self:
+        """Return the same certificate with only the table's hash."""
+        return replace(self, table=None)
+
+    def document(self) -> dict[str, Any]:
+        """Return the certificate as JSON's types."""
+        schema, version, kind = self.header
+        return {
+            "schema": schema,
+            "version": version,
+            "kind": kind,
+            **self.own(),
+            "bound": float(self.bound),
+            "table_sha256": self.sha256,
+            "mechanism": self.mechanism.tolist(),
+            **({} if self.table is None else {"table": self.table.tolist()}),
+            **({} if self.groups is None else {"groups": list(self.groups)}),
+        }
+
+    def save(self, path: PathLike) -> Path:
+        """Write the certificate as JSON, whole or not at all; for its owner alone if it holds the table."""
+        return write_text(path, json.dumps(self.document(), indent=1) + "\n", private=self.table is not None)
+
+    @classmethod
+    def load(cls, path: PathLike) -> Self:
+        """Read a certificate without checking its proof.
+
+        Raises DataError: The file is not a certificate of this kind and version.
+        """
+        return cls.of_document(read_document(path, "a certificate that save wrote"), str(path))
+
+    @classmethod
+    def of_document(cls, held: Any, path: str = "the document") -> Self:
+        """Return the certificate that `document` wrote, without checking its proof.
+
+        Raises DataError: It is not a certificate of this kind and version, or holds a number that is not finite.
+        """
+        try:
+            found = tuple(held[key] for key in ("schema", "version", "kind"))
+            if found != cls.header:
+                raise DataError(f"{path} is of {found}: expected {cls.header}")
+            fields = {
+                "table": np.array(held["table"], dtype=np.float64) if held.get("table") is not None else None,
+                "sha256": str(held["table_sha256"]),
+                "bound": float(held["bound"]),
+                "mechanism": np.array(held["mechanism"], dtype=np.float64),
+                "groups": None if held.get("groups") is None else tuple(held["groups"]),
+                **cls.own_of(held),
+            }
+            numbers = [value for value in fields.values() if isinstance(value, (float, np.ndarray))]
+            if not all(np.isfinite(value).all() for value in numbers):
+                raise DataError(f"{path} is no certificate: its numbers have to be finite")
+            return cls(**fields)
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as problem:
+            if isinstance(problem, DataError):
+                raise
+            raise DataError(f"{path} is no certificate ({problem}): pass a file that save wrote") from None
+
+    def derived(self, check: Callable[[Any, Any], dict[str, Any]], table: ArrayLike | None) -> dict[str, Any]:
+        """Return the figures that a checker derives for the claim.
+
+        Raises DataError: The certificate does not prove its claim; the message says why.
+        """
+        given = None if table is None else np.asarray(table, dtype=np.float64).tolist()
+        try:
+            return check(self.document(), given)
+        except ValueError as problem:
+            raise DataError(f"the certificate does not prove its bound of {self.bound:.9g}: {problem}") from None
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cvxpriv.bounds.certificate import StoredProof
 from cvxpriv.bounds.check_service_certificate import FORMS, KIND, SCHEMA, SHORT, VERSION, check, table_hash
-from cvxpriv.bounds.stored_proof import StoredProof
 from cvxpriv.numerics.arrays import Array
 
 #: The divergences whose f the checker knows; for others a certificate brings points of the conjugate.

@@ -14,8 +14,7 @@ from itertools import count
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.certify.answers import NAN
-from cvxpriv.certify.measuring import INTEGRAL
+from cvxpriv.certify.answers import INTEGRAL, NAN
 from cvxpriv.kkt.conic.solving import ConicSolution, solve_conic
 from cvxpriv.kkt.integers import MixedInteger
 from cvxpriv.numerics.arrays import Array

@@ -56,7 +56,7 @@ class CrossCheck:
         - missed: the worst violation of a constraint, relative to the terms of its row;
         - displacement: how far the point is from stationary, relative: what the verdict rests on;
         - cone, dual, dual_cone, complementarity, duality_gap: of the cone program, relative
-          (`cvxpriv.kkt.conic.residuals`);
+          (`cvxpriv.kkt.conic.program`);
         - certificate: how far a claim of infeasibility or unboundedness is from proven;
         - bound: certified lower bound of a minimum or upper bound of a maximum, or NaN; bound_reason: where it comes
           from, or why there is none;

@@ -16,10 +16,9 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.certify.answers import NAN, Answer
+from cvxpriv.certify.answers import INTEGRAL, NAN, Answer, measured
 from cvxpriv.certify.branches import SECONDS, Branched, branched
 from cvxpriv.certify.cases import Case, case_of_problem
-from cvxpriv.certify.measuring import INTEGRAL, measured
 from cvxpriv.certify.proofs import Growth, Proofs
 from cvxpriv.certify.verdicts import CERTIFIED, SMALL, Verdict
 from cvxpriv.errors import ModelError

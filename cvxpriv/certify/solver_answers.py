@@ -11,9 +11,8 @@ import cvxpy as cp
 import numpy as np
 
 from cvxpriv.blocks.declaration import Declaration
-from cvxpriv.certify.answers import CLAIMED, NAN, SOLVED, Answer
+from cvxpriv.certify.answers import CLAIMED, NAN, SOLVED, Answer, measured
 from cvxpriv.certify.cases import Case
-from cvxpriv.certify.measuring import measured
 from cvxpriv.errors import CvxprivError, DataError, ModelError, suggest
 from cvxpriv.kkt.conic.generic import Unreadable
 from cvxpriv.kkt.conic.scaling import solve_scaled

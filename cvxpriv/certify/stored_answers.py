@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from cvxpriv.blocks.declaration import Declaration
-from cvxpriv.certify.answers import NAN, SOLVED, Answer, Stored
+from cvxpriv.certify.answers import NAN, SOLVED, Answer, Stored, measured
 from cvxpriv.certify.cases import Case
-from cvxpriv.certify.measuring import measured
 from cvxpriv.certify.solver_answers import claimed_values, said
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.kkt.conic.data import extract

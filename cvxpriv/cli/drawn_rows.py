@@ -20,7 +20,7 @@ from cvxpriv.mechanisms.kept_columns import MOST_GAINED, guesses
 from cvxpriv.mechanisms.mechanism import Mechanism
 from cvxpriv.mechanisms.release import RELEASED, Unseen
 from cvxpriv.reports.formatting import exact_zero, number, paragraph, table
-from cvxpriv.reports.spreadsheets import require_table_file, write_table
+from cvxpriv.reports.text import require_table_file, write_table
 from cvxpriv.tables.recipe import blank
 
 

@@ -15,12 +15,10 @@ from cvxpriv.errors import NotConverged
 from cvxpriv.reports.document import document_of
 from cvxpriv.reports.facts import Facts
 from cvxpriv.reports.formatting import paragraph
-from cvxpriv.reports.page import render
+from cvxpriv.reports.page import for_page, render
 from cvxpriv.reports.readers import SHAREABLE
 from cvxpriv.reports.sets import Content, write_set
-from cvxpriv.reports.sharing import for_page
-from cvxpriv.reports.spreadsheets import csv_text
-from cvxpriv.reports.text import text_of
+from cvxpriv.reports.text import csv_text, text_of
 from cvxpriv.runs.mechanism_run import MechanismRun
 
 Release: TypeAlias = Callable[[], Drawn]

@@ -40,6 +40,7 @@ from cvxpriv.constraints import FORMS, parse
 from cvxpriv.errors import Disagreement, NotConverged
 from cvxpriv.mechanisms.disclosure import Disclosure, disclosure
 from cvxpriv.mechanisms.mechanism import Mechanism
+from cvxpriv.numerics.arguments import require_workers
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.sizes import Size, of_resampling, require_feasible
 from cvxpriv.reports.facts import Facts
@@ -47,7 +48,6 @@ from cvxpriv.runs.mechanism_model import MechanismModel
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
 from cvxpriv.runs.noise_costs import DRAWS
 from cvxpriv.runs.options import Parameter, options_of
-from cvxpriv.schedules.independent_runs import require_workers
 from cvxpriv.solvers.registry import DEFAULT_CHAIN, solver_spec
 from cvxpriv.solvers.silence import solvers_silent
 from cvxpriv.tables.estimability import judged

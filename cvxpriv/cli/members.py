@@ -17,7 +17,7 @@ from cvxpriv.cli.terminal import Terminal, watched
 from cvxpriv.errors import DataError, ModelError, shown
 from cvxpriv.reports.facts import Facts
 from cvxpriv.reports.files import read_document, write_text
-from cvxpriv.reports.spreadsheets import csv_text
+from cvxpriv.reports.text import csv_text
 
 if TYPE_CHECKING:
     from cvxpriv.distributed.flight_holder import FlightHolder

@@ -23,7 +23,7 @@ from cvxpriv.errors import DataError, ModelError
 from cvxpriv.learning.encoding import Encoding
 from cvxpriv.privacy import ledger_document
 from cvxpriv.reports.files import write_text
-from cvxpriv.reports.spreadsheets import csv_text
+from cvxpriv.reports.text import csv_text
 from cvxpriv.tables.frames import require_columns
 
 

@@ -15,11 +15,10 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from cvxpriv.kkt.cone_rows import Rows, rows_of_constraint
+from cvxpriv.kkt.cone_rows import Rows, of_atoms, of_attributes, rows_of_constraint
 from cvxpriv.kkt.conic.cones import ConeLayout
 from cvxpriv.kkt.coordinates import Coordinates, dense
 from cvxpriv.kkt.flat import Flat, State, flatten
-from cvxpriv.kkt.implied import of_atoms, of_attributes
 from cvxpriv.kkt.natural import Separable, separable
 from cvxpriv.numerics.arrays import Array, Flags
 

@@ -16,7 +16,7 @@ from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.files import write_text
 from cvxpriv.reports.formatting import format_number
-from cvxpriv.reports.spreadsheets import csv_text
+from cvxpriv.reports.text import csv_text
 from cvxpriv.runs.saved import write_run
 
 #: Number of the largest coefficients that a terminal shows.

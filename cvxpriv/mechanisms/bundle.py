@@ -17,18 +17,17 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from cvxpriv.mechanisms.codebook import Codebook, codebook
+from cvxpriv.mechanisms.codebook import Codebook, Stated, codebook
 from cvxpriv.mechanisms.column_utility import column_utility
 from cvxpriv.mechanisms.likelihood import most_likely
 from cvxpriv.mechanisms.release import RELEASED, Channel
-from cvxpriv.mechanisms.stated import Stated
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.document import records
 from cvxpriv.reports.files import PathLike, write_bytes
 from cvxpriv.reports.formatting import exact_zero, format_number, paragraph, table
 from cvxpriv.reports.sets import Content, write_set
-from cvxpriv.reports.spreadsheets import csv_text
+from cvxpriv.reports.text import csv_text
 from cvxpriv.tables.recipe import Recipe
 
 __all__ = [

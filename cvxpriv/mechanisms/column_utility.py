@@ -7,7 +7,7 @@ Two uses of rows, column by column:
   value itself. Their quotient is the share of a row that a row of Y is worth: 1,000 rows of worth .2 estimate as well
   as 200 rows of the column. It is that of the column's worst value, and 0 where Y does not determine a frequency.
 - **Within**: half the width of a recipient's 95% interval for the frequency of the column's worst value. A bundle of a
-  private table states rounded frequencies (`cvxpriv.mechanisms.stated`), so it does not depend on Y; elsewhere it
+  private table states rounded frequencies (`cvxpriv.mechanisms.codebook`), so it does not depend on Y; elsewhere it
   follows from the rows' worth, and is .5 where nothing is determined.
 """
 
@@ -16,9 +16,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri
 
-from cvxpriv.mechanisms.codebook import statistics_of
+from cvxpriv.mechanisms.codebook import Stated, statistics_of
 from cvxpriv.mechanisms.frequencies import identifiable, spread
-from cvxpriv.mechanisms.stated import Stated
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
 from cvxpriv.tables.alphabets import Alphabet

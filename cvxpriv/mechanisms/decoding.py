@@ -16,10 +16,9 @@ import numpy as np
 
 from cvxpriv.errors import DataError, shown, suggest
 from cvxpriv.mechanisms.bundle import DOCUMENT, FORMAT, ROWS, VERSION
-from cvxpriv.mechanisms.codebook import statistics_of
+from cvxpriv.mechanisms.codebook import stated_in, statistics_of
 from cvxpriv.mechanisms.frequencies import estimates
 from cvxpriv.mechanisms.mechanism import stochastic_matrix
-from cvxpriv.mechanisms.stated import stated_in
 from cvxpriv.numerics.arrays import Array, Flags
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd

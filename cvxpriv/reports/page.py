@@ -4,6 +4,13 @@ The page loads nothing, neither scripts nor fonts nor pictures, and its content 
 kept and read without a network. A page with sortable tables or a slider holds one script, and its policy allows that
 one by its hash; without it the tables are read as they are, and a curve stands with the numbers of all its points. It
 needs Jinja2, which comes with ``pip install "cvxpriv[report]"``; importing this module does not.
+
+A page for others shows of facts what may be shown to people who may not see the data. Where noise protects the data
+(`Facts.published`), everything on the page is computed from noisy counts, and the page shows all. Elsewhere a fact or a
+section is shown only as far as its author said: the page withholds the rest.
+
+- Numbers are cut to two significant digits: with all digits they are functions of the table that few tables share.
+- Of a section only its `shared` part is shown. Matrices, exact counts, histories and options are not.
 """
 
 from __future__ import annotations
@@ -12,18 +19,18 @@ import base64
 import hashlib
 import math
 from collections import Counter
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
-from cvxpriv.errors import ModelError
+from cvxpriv.errors import DataError, ModelError, suggest
 from cvxpriv.numerics.later import pd
-from cvxpriv.reports.facts import Facts, Section, Table
+from cvxpriv.reports.facts import Fact, Facts, Section, Table
 from cvxpriv.reports.files import PathLike, write_text
 from cvxpriv.reports.formatting import DIGITS, MISSING, format_cell, is_number
 from cvxpriv.reports.provenance import machine, versions
-from cvxpriv.reports.readers import INTERNAL
-from cvxpriv.reports.sharing import for_page
+from cvxpriv.reports.readers import INTERNAL, PAGES, SHAREABLE
 
 
 def render(facts: Facts) -> str:
@@ -60,7 +67,7 @@ def render(facts: Facts) -> str:
 def write(facts: Facts, path: PathLike, page: str = INTERNAL) -> Path:
     """Write the page to a file, whole or not at all.
 
-    `page`, {"internal", "shareable"}: Readers of the page: see `cvxpriv.reports.sharing`.
+    `page`, {"internal", "shareable"}: Readers of the page: see `cvxpriv.reports.page`.
     Raises DataError: The file cannot be written, or an unknown page.
     Raises ModelError: Jinja2 is missing.
     """
@@ -226,3 +233,62 @@ def _counts(column: list[Cell]) -> list[tuple[str, str, int]]:
     found = Counter((cell.text, cell.badge) for cell in column)
     ordered = sorted(found, key=lambda verdict: (_rank(verdict[1]), verdict[0]))
     return [(text, badge, found[text, badge]) for text, badge in ordered]
+
+
+SHARED_DIGITS = 2
+"""Number of significant digits on a page for others."""
+WORDS = frozenset({"private", "public", "publish", "divergence"})
+"""Facts about the data that are words and no secret: the columns, and what may be done with the result."""
+WARNING = "Private: do not publish. This page is computed from private data without noise."
+CAUTION = (
+    "This page is made to be handed on, and is not differentially private: it is computed from private data without "
+    "noise. It withholds the mechanism, exact counts, and all digits but two; counts of 1 to 5 are neither shown nor "
+    "given away by subtraction."
+)
+OPEN = "Noise was put into the counts first: everything on this page may be published."
+
+
+def for_page(facts: Facts, page: str) -> Facts:
+    """Return the facts as a page for some readers shows them.
+
+    `page`: {"internal", "shareable"}.
+    Raises DataError: Unknown page.
+
+    >>> facts = Facts("Funnel", facts=[Fact("leakage", 0.0123456, "nats", main=True)], published=False)
+    >>> for_page(facts, "shareable").facts[0].shown, for_page(facts, "internal").messages[0][:23]
+    ('0.012', 'Private: do not publish')
+    """
+    if page not in PAGES:
+        raise DataError(f"page={page!r}: {suggest(str(page), PAGES)}")
+    if facts.published is None:
+        return facts
+    if facts.published:
+        return replace(facts, messages=[OPEN, *facts.messages]) if page == SHAREABLE else facts
+    if page == INTERNAL:
+        return replace(facts, messages=[WARNING, *facts.messages])
+    return replace(
+        facts,
+        summary=facts.outline,
+        facts=[_rounded(fact) for fact in facts.facts if fact.main and is_number(fact.value)],
+        sections=[section.shared for section in facts.sections if section.shared is not None],
+        about=[fact for fact in facts.about if fact.name in WORDS],
+        settings=[],
+        messages=[CAUTION, *facts.messages],
+    )
+
+
+def rounded(value: float) -> float:
+    """Return a number with two significant digits.
+
+    >>> rounded(0.0123456), rounded(299), rounded(0.0)
+    (0.012, 300.0, 0.0)
+    """
+    return float(f"{value:.{SHARED_DIGITS - 1}e}") if math.isfinite(value) else value
+
+
+def _rounded(fact: Fact) -> Fact:
+    ends = None if fact.interval is None else (rounded(fact.interval[0]), rounded(fact.interval[1]))
+    value = rounded(float(fact.value))  # type: ignore[arg-type]
+    if fact.percent:  # a share has one digit behind the point, so two digits are those before it
+        value, ends = round(value, 2), None if ends is None else (round(ends[0], 2), round(ends[1], 2))
+    return replace(fact, value=value, detail="", interval=ends, digits=SHARED_DIGITS, sentence="")

@@ -11,11 +11,9 @@ from cvxpriv.mechanisms.disclosure import statement_of
 from cvxpriv.reports.facts import Fact, Facts, Section, Table
 from cvxpriv.reports.formatting import exact_zero, format_number
 from cvxpriv.runs import mechanism_facts as common
-from cvxpriv.runs.column_facts import columns_section
-from cvxpriv.runs.constraint_noise import noise_section
-from cvxpriv.runs.counts_shown import counts_section
+from cvxpriv.runs.column_facts import columns_section, counts_section
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
-from cvxpriv.runs.noise_costs import costs_section
+from cvxpriv.runs.noise_costs import costs_section, noise_section
 from cvxpriv.runs.sides import Sides
 
 

@@ -22,7 +22,7 @@ from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt import Residuals
 from cvxpriv.mechanisms.mechanism import Mechanism, provenance
-from cvxpriv.numerics.arguments import real_numbers
+from cvxpriv.numerics.arguments import real_numbers, require_callback
 from cvxpriv.numerics.arrays import Array, Values, measured_each, single, stack, starts_in, take
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
@@ -211,7 +211,7 @@ class AlternatingModel(MechanismModel[AlternatingRun]):
             The engine raised it.
         """
         begun = time.perf_counter()
-        shared.require_callback(callback, n_jobs)
+        require_callback(callback, n_jobs)
         who = engine_named(engine, solver=solver, time_limit=time_limit, isolate=isolate)
         size = self.size(engine=who.name, starts=starts, max_iter=max_iter, time_limit=time_limit)
         require_feasible(size, oversize)
@@ -241,7 +241,7 @@ class AlternatingModel(MechanismModel[AlternatingRun]):
         return AlternatingRun(
             self,
             single(state, best),
-            table,
+            dict(table),
             best,
             settings,
             time.perf_counter() - begun,

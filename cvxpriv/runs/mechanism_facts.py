@@ -23,8 +23,8 @@ from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Fact, Picture, Section, Table
 from cvxpriv.reports.files import write_text
 from cvxpriv.reports.formatting import exact_zero, format_number, is_number
-from cvxpriv.reports.sharing import DIGITS, rounded
-from cvxpriv.reports.spreadsheets import csv_text
+from cvxpriv.reports.page import SHARED_DIGITS, rounded
+from cvxpriv.reports.text import csv_text
 from cvxpriv.runs.column_facts import columns_along, columns_of
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
 from cvxpriv.runs.sides import Sides
@@ -205,7 +205,7 @@ def disclosure_section(disclosure: Disclosure | None, sides: Sides, title: str, 
         caption = f"Values of the table; intervals from {disclosure.bootstrap} resamples of the records."
     notes = [sides.named(note) for note in disclosure.notes]
     shown = pd.DataFrame(columns)
-    cut = shown.map(lambda cell: format_number(rounded(cell), DIGITS) if is_number(cell) else cell)
+    cut = shown.map(lambda cell: format_number(rounded(cell), SHARED_DIGITS) if is_number(cell) else cell)
     shared = Section(title, text, tables=[Table(cut, "Two digits of each number.")])
     return [Section(title, text, tables=[Table(shown, caption)], notes=notes, shared=shared)]
 

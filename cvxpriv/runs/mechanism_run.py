@@ -90,24 +90,6 @@ class Beside:
     costs: pd.DataFrame | None = None
 
 
-class WhenAsked:
-    """A field that may be given as a function without arguments: it is called when the field is first read."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, run: object | None, owner: type | None = None) -> Any:
-        if run is None:
-            raise AttributeError(self._name)  # a dataclass sees no default
-        held = run.__dict__
-        if callable(held[self._name]):
-            held[self._name] = held[self._name]()
-        return held[self._name]
-
-    def __set__(self, run: object, value: Any) -> None:
-        run.__dict__[self._name] = value
-
-
 @door
 @dataclass(frozen=True, eq=False, repr=False)
 class MechanismRun(Run, Generic[Problem, Settings]):
@@ -118,8 +100,8 @@ class MechanismRun(Run, Generic[Problem, Settings]):
     problem : Problem
     state : mapping of str to ndarray
         The final state of the best start, without a leading axis.
-    starts : DataFrame
-        One row per start, with the columns origin, kkt, iterations, converged, and the model's figures in nats.
+    each_start : mapping of str to sequence
+        The columns of `starts`.
     start : int
         Number of the best start.
     settings : Settings
@@ -139,9 +121,7 @@ class MechanismRun(Run, Generic[Problem, Settings]):
 
     problem: Problem
     state: Values
-    starts: pd.DataFrame
-    if not TYPE_CHECKING:
-        starts = WhenAsked()
+    each_start: Mapping[str, Any]
     start: int
     settings: Settings
     seconds: float
@@ -183,10 +163,15 @@ class MechanismRun(Run, Generic[Problem, Settings]):
 
         return write(self.described(beside or Beside()), path, page)
 
+    @cached_property
+    def starts(self) -> pd.DataFrame:
+        """One row per start, with the columns origin, kkt, iterations, converged, and the model's figures in nats."""
+        return pd.DataFrame(dict(self.each_start)).rename_axis("start")
+
     @property
     def converged(self) -> bool:
         """Whether the best start's KKT residual is within the tolerance, and ready constraints hold in doubles."""
-        return bool(self.starts["converged"].iloc[self.start]) and not self.missed
+        return bool(self.each_start["converged"][self.start]) and not self.missed
 
     @property
     def kept(self) -> list[dict[str, Any]]:
@@ -201,12 +186,12 @@ class MechanismRun(Run, Generic[Problem, Settings]):
     @property
     def iterations(self) -> int:
         """Number of passes of the best start."""
-        return int(self.starts["iterations"].iloc[self.start])
+        return int(self.each_start["iterations"][self.start])
 
     @property
     def residual(self) -> float:
         """The best start's KKT residual, to which `tol` applies, in nats."""
-        return float(self.starts["kkt"].to_numpy()[self.start])
+        return float(self.each_start["kkt"][self.start])
 
     @property
     def tol(self) -> float:
@@ -307,7 +292,7 @@ def restored(document: Mapping[str, Any]) -> dict[str, Any]:
         )
     return {
         "state": decoded(Values, document["state"]),
-        "starts": starts,
+        "each_start": dict(starts),
         "start": decoded(int, document["start"]),
         "seconds": decoded(float, document["seconds"]),
         "constraints": constraints,

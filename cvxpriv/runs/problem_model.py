@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from cvxpriv import models
 from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import DataError
-from cvxpriv.numerics.arguments import real_numbers
+from cvxpriv.numerics.arguments import real_numbers, require_callback
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.facts import Fact, Facts
 from cvxpriv.reports.files import PathLike
@@ -146,7 +146,7 @@ class ProblemModel(ABC):
         SolverFailure, Disagreement
             The engine raised it.
         """
-        shared.require_callback(callback, n_jobs)
+        require_callback(callback, n_jobs)
         problem, blocks = self.posed()
         found = alternate(
             problem,

@@ -85,7 +85,7 @@ class Run(ABC):
         ----------
         path : path
         page : {"internal", "shareable"}
-            Readers of the page: "shareable" withholds what tells of private data (`cvxpriv.reports.sharing`).
+            Readers of the page: "shareable" withholds what tells of private data (`cvxpriv.reports.page`).
 
         Raises
         ------

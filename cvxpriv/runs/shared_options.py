@@ -15,7 +15,6 @@ from typing import Annotated, TypedDict
 from numpy.typing import ArrayLike
 
 from cvxpriv.blocks import engines
-from cvxpriv.errors import ModelError, shown
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy.budget import Budget
 from cvxpriv.runs.options import Option
@@ -146,13 +145,3 @@ class SolveOptions(TypedDict, total=False):
     time_limit: TimeLimit
     isolate: Isolate
     oversize: Oversize
-
-
-def require_callback(callback: object, n_jobs: int) -> None:
-    """Refuse a callback that cannot be called."""
-    if n_jobs == 0:
-        raise ModelError("n_jobs=0 is no number of processes: pass 1, or -1 for one a core")
-    if callback is not None and (not callable(callback) or n_jobs != 1):
-        raise ModelError(
-            f"callback={shown(callback)} with n_jobs={shown(n_jobs)}: pass a function, and n_jobs=1 to call it here"
-        )

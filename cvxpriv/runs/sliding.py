@@ -15,7 +15,7 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Section, Table
 from cvxpriv.reports.formatting import exact_zero, format_number
-from cvxpriv.reports.sharing import DIGITS, rounded
+from cvxpriv.reports.page import SHARED_DIGITS, rounded
 from cvxpriv.reports.sliders import Slider, Stop
 from cvxpriv.runs.sides import Sides
 from cvxpriv.tables.joint import JointTable
@@ -92,4 +92,4 @@ def _cut(text: str) -> str:
     """Return a number, or a percentage, with two digits."""
     if text.endswith("%"):
         return f"{float(text[:-1]):.0f}%"
-    return format_number(rounded(float(text.replace(",", ""))), DIGITS)
+    return format_number(rounded(float(text.replace(",", ""))), SHARED_DIGITS)

@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 
 from cvxpriv.errors import ModelError, printable, shown, suggest
+from cvxpriv.numerics.arguments import require_workers
 from cvxpriv.runs.sweep_fit import Fitted
-from cvxpriv.schedules.independent_runs import require_workers
 
 BACKENDS = ("dask",)
 LIVES = 3

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
-from cvxpriv.errors import ModelError, shown
+from cvxpriv.numerics.arguments import require_workers
 from cvxpriv.reports.progress import track
 
 Item = TypeVar("Item")
@@ -67,9 +67,3 @@ def pieces(count: int, n_jobs: int) -> list[range]:
     parts = max(1, min(count, effective_n_jobs(n_jobs)))
     edges = [count * part // parts for part in range(parts + 1)]
     return [range(low, high) for low, high in pairwise(edges)]
-
-
-def require_workers(n_jobs: int) -> None:
-    """Check a number of worker processes."""
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0 or n_jobs < -1:
-        raise ModelError(f"n_jobs={shown(n_jobs)} is no number of workers: pass 1, 2, ... or -1 for one per core")

@@ -24,8 +24,7 @@ from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.numerics.doors import door
 from cvxpriv.privacy.ledger import Release
 from cvxpriv.privacy.noise import Noise
-from cvxpriv.schedules.history import History
-from cvxpriv.schedules.stopping import Stop
+from cvxpriv.schedules.history import History, Stop
 
 Cost = Sequence[Release] | Callable[[Values], Sequence[Release]]
 Measure = Callable[[Values], Mapping[str, Array]]

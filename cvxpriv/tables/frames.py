@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from cvxpriv.errors import DataError, shown, suggest
 from cvxpriv.numerics.arguments import is_missing
 from cvxpriv.numerics.later import pd
-from cvxpriv.tables.encodings import decoded, separator_of, with_points
-from cvxpriv.tables.unpacking import COMPRESSIONS, file_bytes
+from cvxpriv.tables.encodings import COMPRESSIONS, decoded, file_bytes, separator_of, with_points
 from cvxpriv.tables.workbooks import BINARY, read_binary
 
 _PLAIN_NUMBER = re.compile(r"[+-]?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")

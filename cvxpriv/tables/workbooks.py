@@ -10,8 +10,8 @@ from typing import Any
 
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.later import pd
-from cvxpriv.reports.spreadsheets import BINARY, require_package
-from cvxpriv.tables.unpacking import MAX_BYTES, file_bytes
+from cvxpriv.reports.text import BINARY, require_package
+from cvxpriv.tables.encodings import MAX_BYTES, file_bytes
 
 __all__ = ["BINARY", "read_binary"]
 

@@ -15,9 +15,9 @@ from scipy.optimize import minimize
 import cvxpriv as cpv
 from cvxpriv.errors import CvxprivError
 from cvxpriv.mechanisms.bundle import contents_of
+from cvxpriv.mechanisms.codebook import LEAST, Stated, parts
 from cvxpriv.mechanisms.frequencies import estimates
 from cvxpriv.mechanisms.likelihood import most_likely
-from cvxpriv.mechanisms.stated import LEAST, Stated, parts
 from cvxpriv.tables.joint import Alphabet
 
 INPUTS = Alphabet(("age", "sex"), (("old", "F"), ("old", "M"), ("young", "F"), ("young", "M")))

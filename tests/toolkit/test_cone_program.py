@@ -14,8 +14,7 @@ from cvxpriv.certify.stored_answers import recalled
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt.conic.bounds import lower_bound, variable_bounds
 from cvxpriv.kkt.conic.data import extract
-from cvxpriv.kkt.conic.program import ConeProgram
-from cvxpriv.kkt.conic.residuals import cone_residuals
+from cvxpriv.kkt.conic.program import ConeProgram, cone_residuals
 from cvxpriv.kkt.conic.solving import ConicSolution, solve_conic
 
 TIGHT = {

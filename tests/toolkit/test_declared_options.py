@@ -10,6 +10,7 @@ import pytest
 
 from cvxpriv.blocks.engines import DCP
 from cvxpriv.errors import ModelError, PrivacyError
+from cvxpriv.numerics.arguments import require_callback
 from cvxpriv.runs import shared_options as shared
 from cvxpriv.runs.docstrings import with_parameters
 from cvxpriv.runs.options import REQUIRED, Option, declared, options_of
@@ -169,4 +170,4 @@ def test_a_docstring_without_sections_or_without_text_gets_one() -> None:
 @pytest.mark.parametrize(("callback", "n_jobs"), [(3, 1), (print, 2)])
 def test_a_callback_is_a_function_in_this_process(callback: object, n_jobs: int) -> None:
     with pytest.raises(ModelError, match="pass a function, and n_jobs=1"):
-        shared.require_callback(callback, n_jobs)
+        require_callback(callback, n_jobs)

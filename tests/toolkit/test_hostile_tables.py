@@ -19,7 +19,7 @@ import pytest
 
 from cvxpriv.constraints import local_differential_privacy
 from cvxpriv.errors import LONGEST_MESSAGE, LONGEST_QUOTE, CvxprivError, DataError, ModelError
-from cvxpriv.tables import unpacking
+from cvxpriv.tables import encodings
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.frames import read_table
 from cvxpriv.tables.joint import JointTable
@@ -220,7 +220,7 @@ def test_whole_archives_are_read(tmp_path: Path, suffix: str) -> None:
 
 @pytest.mark.parametrize("suffix", ["", ".gz", ".bz2", ".xz", ".zip"])
 def test_what_unpacks_beyond_the_limit_is_refused(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unpacking, "MAX_BYTES", 2**21)
+    monkeypatch.setattr(encodings, "MAX_BYTES", 2**21)
     file = tmp_path / f"bomb.csv{suffix}"
     file.write_bytes(packed(b"s,x\n" + b"a,b\n" * 2**20, suffix))
     with pytest.raises(DataError, match="holds more than"):

@@ -1,4 +1,4 @@
-"""Tables as people have them: encodings, separators, spreadsheets, Parquet, and what cannot be read."""
+"""Tables as people have them: encodings, separators, text, Parquet, and what cannot be read."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from cvxpriv.errors import DataError
-from cvxpriv.reports import spreadsheets
-from cvxpriv.reports.spreadsheets import write_table
+from cvxpriv.reports import text
+from cvxpriv.reports.text import write_table
 from cvxpriv.tables.encodings import DetectedWarning
 from cvxpriv.tables.frames import read_table
 
@@ -51,7 +51,7 @@ def test_a_usual_separator_stays_and_one_column_is_a_table(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("suffix", [".xlsx", ".parquet"])
 def test_spreadsheets_and_parquet_go_out_and_come_back(tmp_path: Path, suffix: str) -> None:
-    pytest.importorskip(spreadsheets.BINARY[suffix])
+    pytest.importorskip(text.BINARY[suffix])
     frame = pd.DataFrame({"name": ["Höhe", None, "?"], "n": [1, 2, 3], "x": [0.5, 1.5, 2.0]})
     path = write_table(tmp_path / f"rows{suffix}", frame)
     back = read_table(path)
@@ -72,11 +72,11 @@ def test_a_workbook_runs_no_formula_of_a_cell(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", [".xlsx", ".parquet"])
 def test_a_package_that_is_not_there_is_named(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spreadsheets, "find_spec", lambda name: None)
+    monkeypatch.setattr(text, "find_spec", lambda name: None)
     path = tmp_path / f"rows{suffix}"
     path.write_bytes(b"PK")
     for act in (lambda: read_table(path), lambda: write_table(path, pd.DataFrame({"x": [1]}))):
-        with pytest.raises(DataError, match=rf'needs {spreadsheets.BINARY[suffix]}: pip install "cvxpriv\[tables\]"'):
+        with pytest.raises(DataError, match=rf'needs {text.BINARY[suffix]}: pip install "cvxpriv\[tables\]"'):
             act()
 
 

@@ -13,8 +13,8 @@ import cvxpriv as cpv
 from cvxpriv.errors import DataError
 from cvxpriv.models import PrivacyFunnel
 from cvxpriv.reports.facts import Fact, Facts, Section
-from cvxpriv.reports.sharing import for_page
-from cvxpriv.runs.counts_shown import counts_section
+from cvxpriv.reports.page import for_page
+from cvxpriv.runs.column_facts import counts_section
 from cvxpriv.runs.mechanism_run import Beside
 from cvxpriv.runs.sides import PRIVATE_AND_PUBLIC
 from cvxpriv.tables.joint import JointTable

@@ -14,7 +14,7 @@ from cvxpriv.certify.proofs import Growth, Proofs
 from cvxpriv.certify.verdicts import CERTIFIED, SMALL, Tolerances, Verdict, judge, judge_claim, worst_of
 from cvxpriv.certify.yardstick import Measures
 from cvxpriv.kkt.conic.certificates import Certificate
-from cvxpriv.kkt.conic.residuals import CONDITIONS, ConeResiduals
+from cvxpriv.kkt.conic.program import CONDITIONS, ConeResiduals
 from cvxpriv.numerics.arrays import Values
 
 TOLERANCES = Tolerances()

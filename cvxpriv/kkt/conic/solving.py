@@ -15,8 +15,7 @@ from cvxpriv.kkt.conic.bounds import LowerBound, lower_bound
 from cvxpriv.kkt.conic.certificates import Certificate, infeasibility, unboundedness
 from cvxpriv.kkt.conic.compiling import Compilations
 from cvxpriv.kkt.conic.data import ConeData, extract
-from cvxpriv.kkt.conic.program import ConeProgram
-from cvxpriv.kkt.conic.residuals import ConeResiduals, cone_residuals
+from cvxpriv.kkt.conic.program import ConeProgram, ConeResiduals, cone_residuals
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.solvers.silence import solvers_silent
 

@@ -13,8 +13,8 @@ from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Constraint
 from cvxpriv.numerics.anderson import Anderson
 from cvxpriv.numerics.arrays import Array, Values, measured_each, single
+from cvxpriv.schedules.history import AnyOf, Below, Stop
 from cvxpriv.schedules.steps import AnyStep, Loop, Measure, Parallel, Sweep, Update
-from cvxpriv.schedules.stopping import AnyOf, Below, Stop
 
 from . import kkt, lagrangian
 from .blocks import centre, dual, party, total_share

@@ -23,8 +23,8 @@ from cvxpriv.errors import PrivacyError
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.numerics.rounding import sum_rounding
 from cvxpriv.privacy import EVERYONE, GaussianNoise, Noise, Release
+from cvxpriv.schedules.history import Never
 from cvxpriv.schedules.steps import AnyStep, Draw, Loop, Measure, Parallel, Public, Sweep, Update
-from cvxpriv.schedules.stopping import Never
 from cvxpriv.solvers.chain import Solution
 
 from . import blocks, sensitivity

@@ -20,6 +20,7 @@ from cvxpriv.learning.fit import Fit
 from cvxpriv.learning.learning_model import LearningModel
 from cvxpriv.learning.schema import SchemaOption, schema_named
 from cvxpriv.learning.starts import best_start, initial_points
+from cvxpriv.numerics.arguments import require_callback
 from cvxpriv.numerics.arrays import Array, Values, single
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.sizes import of_learning, require_feasible
@@ -28,7 +29,6 @@ from cvxpriv.penalties.contract import HEAVIEST
 from cvxpriv.reports.progress import with_bar
 from cvxpriv.runs import shared_options as shared
 from cvxpriv.runs.options import Option, declared
-from cvxpriv.runs.shared_options import require_callback
 from cvxpriv.schedules.history import History
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Context

@@ -22,8 +22,8 @@ import numpy as np
 from cvxpriv.blocks.block import Block
 from cvxpriv.divergences import FDivergence
 from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.schedules.history import AnyOf, Below, Moved, Stop
 from cvxpriv.schedules.steps import Accelerator, Loop, Sweep, Update
-from cvxpriv.schedules.stopping import AnyOf, Below, Moved, Stop
 
 from . import closed_form, measures
 from .blocks import accuracy_block, marginal, row

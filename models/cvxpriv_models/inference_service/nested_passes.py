@@ -15,8 +15,8 @@ import numpy as np
 from cvxpriv.blocks.block import Block
 from cvxpriv.numerics.arguments import require_counts, require_positive
 from cvxpriv.numerics.arrays import Values
+from cvxpriv.schedules.history import Below, Moved, Stop
 from cvxpriv.schedules.steps import Loop, Measure, Sweep, Update
-from cvxpriv.schedules.stopping import Below, Moved, Stop
 
 from . import closed_form
 from .blocks import accuracy_block

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from cvxpriv.blocks.block import Block
-from cvxpriv.bounds.master_block import master_block
+from cvxpriv.bounds.master import master_block
 from cvxpriv.bounds.service_certificate import ServiceCertificate
 from cvxpriv.divergences import FDivergence, divergence
 from cvxpriv.errors import DataError, ModelError

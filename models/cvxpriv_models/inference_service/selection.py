@@ -60,7 +60,7 @@ def best_run(
     return InferenceRun(
         problem,
         single(state, start),
-        starts,
+        dict(starts),
         start,
         settings,
         0.0,

@@ -24,8 +24,8 @@ import numpy as np
 from cvxpriv.errors import ModelError, suggest
 from cvxpriv.numerics.arrays import Array, Values, each_start, stack
 from cvxpriv.penalties.proximal import proximal, proximal_block
+from cvxpriv.schedules.history import AnyOf, Below, Moved
 from cvxpriv.schedules.steps import Accelerator, Invariant, Loop, Sweep, Update
-from cvxpriv.schedules.stopping import AnyOf, Below, Moved
 
 from . import closed_form, kkt
 from .line_search import Search

@@ -19,6 +19,7 @@ from cvxpriv.learning.fit import Fit
 from cvxpriv.learning.learning_model import LearningModel
 from cvxpriv.learning.schema import SchemaOption, schema_named
 from cvxpriv.learning.starts import best_start, initial_points
+from cvxpriv.numerics.arguments import require_callback
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
 from cvxpriv.numerics.sizes import of_learning, require_feasible
@@ -26,7 +27,6 @@ from cvxpriv.penalties import MCP, SCAD, CappedL1, ElasticNet, Penalty
 from cvxpriv.penalties.proximal import proximal_block
 from cvxpriv.runs import shared_options as shared
 from cvxpriv.runs.options import Option, declared
-from cvxpriv.runs.shared_options import require_callback
 
 from . import options
 from .algorithm import METHODS, blocks, schedule, solve_from

@@ -20,8 +20,8 @@ from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Constraint
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.schedules.history import Below
 from cvxpriv.schedules.steps import Accelerator, Invariant, Loop, Measure, Sweep
-from cvxpriv.schedules.stopping import Below
 
 from . import accelerated, closed_form, kkt, measures, multiplier
 from .active_set import newton_on_the_face

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cvxpriv.blocks.block import Block
-from cvxpriv.bounds.master_block import master_block
+from cvxpriv.bounds.master import master_block
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.information import mutual_information
 

@@ -20,12 +20,10 @@ from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.formatting import exact_zero, format_number
 from cvxpriv.reports.sliders import Slider
 from cvxpriv.runs import mechanism_facts as common
-from cvxpriv.runs.column_facts import columns_section
-from cvxpriv.runs.constraint_noise import noise_section
-from cvxpriv.runs.counts_shown import counts_section
+from cvxpriv.runs.column_facts import columns_section, counts_section
 from cvxpriv.runs.mechanism_facts import interval, share
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
-from cvxpriv.runs.noise_costs import costs_section
+from cvxpriv.runs.noise_costs import costs_section, noise_section
 from cvxpriv.runs.sides import PRIVATE_AND_PUBLIC
 from cvxpriv.runs.sliding import guesses_along, shared_curve, slider_of
 

@@ -16,6 +16,7 @@ from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.engines import Engine, engine_named
 from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import ModelError
+from cvxpriv.numerics.arguments import require_callback
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
@@ -238,7 +239,7 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         A keyboard interrupt returns the best mechanism so far, with `converged` False.
         """
         begun = time.perf_counter()
-        shared.require_callback(callback, n_jobs)
+        require_callback(callback, n_jobs)
         who = engine_named(engine, solver=solver, time_limit=time_limit, isolate=isolate)
         asked = {"method": method, "engine": who.name, "starts": starts, "max_iter": max_iter, "init": init}
         require_feasible(self.size(**asked, accelerate=accelerate, time_limit=time_limit), oversize)

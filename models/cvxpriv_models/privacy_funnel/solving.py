@@ -5,9 +5,7 @@ With a user's constraints a first phase leads every start into them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import Any, cast
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,7 +18,6 @@ from cvxpriv.errors import ModelError
 from cvxpriv.mechanisms.mechanism import stochastic_matrix
 from cvxpriv.numerics.arguments import real_numbers
 from cvxpriv.numerics.arrays import Array, Values, put, single
-from cvxpriv.numerics.later import pd
 from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.history import History
 from cvxpriv.schedules.running import run
@@ -146,7 +143,7 @@ def best_run(
     return FunnelRun(
         problem,
         single(state, start),
-        cast("pd.DataFrame", partial(_table, figures)),  # half a millisecond, when asked
+        figures,
         start,
         settings,
         seconds,
@@ -156,10 +153,6 @@ def best_run(
         bound,
         overdue=overdue,
     )
-
-
-def _table(figures: Mapping[str, Any]) -> pd.DataFrame:
-    return pd.DataFrame(figures, index=pd.RangeIndex(len(figures["kkt"]), name="start"))
 
 
 def _brought_inside(problem: Problem, constraints: Constraints, log_u: Array) -> Array:

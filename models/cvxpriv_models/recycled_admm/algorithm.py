@@ -15,8 +15,8 @@ from cvxpriv.errors import ModelError
 from cvxpriv.numerics.anderson import Anderson
 from cvxpriv.numerics.arguments import real_numbers
 from cvxpriv.numerics.arrays import Array, Values, measured_each
+from cvxpriv.schedules.history import Below
 from cvxpriv.schedules.steps import AnyStep, Loop, Measure, Sweep
-from cvxpriv.schedules.stopping import Below
 
 from . import kkt
 from .blocks import carry, dual_update, even_update, odd_block, odd_sweep, penalty_step
