@@ -7,7 +7,7 @@ import pytest
 
 from cvxpriv import JointTable, datasets
 from cvxpriv.errors import ModelError
-from cvxpriv.numerics.arguments import numbers, require_counts, require_positive, require_seed
+from cvxpriv.numerics.arguments import real_numbers, require_counts, require_positive, require_seed
 from cvxpriv.tables.documents import table_document, table_of
 
 
@@ -39,7 +39,7 @@ def test_positive_numbers_of_every_kind_pass() -> None:
 
 def test_what_holds_no_numbers_is_refused() -> None:
     with pytest.raises(ModelError, match="init='abc' does not hold numbers"):
-        numbers("init", "abc")
+        real_numbers("abc", "init", ModelError)
 
 
 def test_a_table_comes_back_from_its_document_with_counts_and_labels() -> None:
