@@ -25,11 +25,11 @@ BITS, ONE, SHORT = 64, 1 << 64, 1 << 44  # alpha is rounded to the denominator S
 LOG_ERROR, ERROR = 128, 1000  # units by which log may be off, and a slope or a value of FORMS
 GRID, MOST_CELLS, LEAST = 1 << 24, 20_000_000, 256  # corners of the first cell; r below LEAST units counts as LEAST
 Matrix = list[list[Fraction]]
-def check(document: Any, table: Any = None, most_cells: int = MOST_CELLS) -> dict[str, Any]:
+def check(document: Any, table: Any = None, most_cells: int = MOST_CELLS, kind: str = KIND, by: Any = None) -> Any:
     """Return a certificate's bound, and the value of its mechanism, derived again; or raise ValueError."""
     need(isinstance(document, dict), "this is no certificate")
     head, rows = [document.get(key) for key in ("schema", "version", "kind")], document.get("table", table)
-    need(head == [SCHEMA, VERSION, KIND], f"it is of {head}, and {[SCHEMA, VERSION, KIND]} is known")
+    need(head == [SCHEMA, VERSION, kind], f"it is of {head}, and {[SCHEMA, VERSION, kind]} is known")
     joint = matrix(rows)
     need(document.get("table_sha256") == table_hash(rows), "the table is not the certificate's: its SHA-256 differs")
     total = sum(map(sum, joint), Fraction(0))
@@ -45,7 +45,8 @@ def check(document: Any, table: Any = None, most_cells: int = MOST_CELLS) -> dic
     need(type(groups) is list and [type(g) for g in groups] == [int] * len(joint), "groups has to have |S| numbers")
     merged = [sums(zip(*[row for row, g in zip(joint, groups) if g == name])) for name in sorted(set(groups))]
     lost = information(joint)[1] - information(merged)[0] if len(merged) < len(joint) else 0  # I(S;U|T) <= I(S;Y|T)
-    prove(list(filter(any, merged)), p_y, alpha, beta, star, claim - Fraction(max(lost, 0), ONE), most_cells)
+    given = (list(filter(any, merged)), p_y, alpha, beta, star, claim - Fraction(max(lost, 0), ONE), most_cells)
+    by(document, joint, *given) if by else prove(*given)
     value = worth(joint, p_y, matrix(document.get("mechanism")), beta, form) if points is None else math.nan
     return {"bound": float(claim), "value": value, "beta": float(beta), "divergence": document.get("divergence")}
 
@@ -82,8 +83,7 @@ def sums(rows: Any) -> list[Fraction]:
 def units(values: Any) -> list[int]:
     return [(v.numerator << BITS) // v.denominator for v in values]
 
-def information(joint: Matrix) -> tuple[int, int]:
-    """Return bounds of I(rows; columns) in units: x log x is off by 200 units and by the error of log."""
+def information(joint: Matrix) -> tuple[int, int]:  # bounds of I(rows; columns): x log x is off by 200 and log's error
     every = [units(p) for p in (sums(joint), sums(zip(*joint)), [x for row in joint for x in row])]
     rows, columns, cells = [-sum([(x * log(x)) >> BITS for x in p if x]) for p in every]
     slack = sum(map(len, every)) * (LOG_ERROR + 200)
@@ -124,8 +124,10 @@ def chords(points: Matrix) -> Any:
     slopes = [0.0] + [(h - g) / (t - s) for s, t, g, h in zip(ts, ts[1:], hs, hs[1:])]
     return (lambda t: slopes[min(bisect_right(ts, t * ONE), len(slopes) - 1)]), bound
 
-def prove(joint: Matrix, p_y: Any, alpha: list[Fraction], beta: Fraction, star: Any, claim: Any, most: int) -> None:
-    """Raise ValueError unless alpha proves the claim: cut cells until no price in any of them exceeds eps."""
+def prove(joint: Matrix, p_y: Any, alpha: Any, beta: Fraction, star: Any, claim: Any, most: int, told: Any = 0) -> None:
+    """Raise ValueError unless alpha proves the claim: cut cells until no price in any of them exceeds eps.
+
+    told(c) is what a file says of the next cell: the pair to cut or -1, another c, n, and what the price is above."""
     eps = math.floor((claim - sum([v * p for v, p in zip(alpha, p_y)])) * ONE)
     scale = math.lcm(*[entry.denominator for row in joint for entry in row])
     need(all(units(sums(joint))), "a symbol of S has hardly any mass")
@@ -134,7 +136,6 @@ def prove(joint: Matrix, p_y: Any, alpha: list[Fraction], beta: Fraction, star: 
     rows = [[GRID * int(x * scale) - low * w for x, w in zip(row, whole)] for row, low in zip(joint, lows)]
     widths = [room * w for w in whole]  # B_a(A_y) is row a over these; in the first cell, where s >= lows / GRID
     known, logs = list(zip(units(alpha), units(p_y), [math.ceil(1 / p) for p in p_y])), [*map(log, units(sums(joint)))]
-
     floats, b, turn = [float(p) for p in p_y], float(beta), max(5e3 * (ratio(1e-4) - ratio(-1e-4)), 0.1)  # H*''(0)
     def height(s: list[int]) -> int:  # KL(s || P_S), rounded up
         return 1 + (sum([x * (log(x) - q + 3 * LOG_ERROR) for x, q in zip(s, logs) if x]) >> BITS)
@@ -159,11 +160,12 @@ def prove(joint: Matrix, p_y: Any, alpha: list[Fraction], beta: Fraction, star: 
         corners, heights, rows, n = stack.pop()
         mixed, cells = [-sum([k * x for k, x in zip(heights, column)]) for column in zip(*rows)], cells + 1
         c = [1 - a - (v // w) for v, w, (a, *_) in zip(mixed, widths, known)]
-        n = level([v / ONE for v in c], n)
-        if price(c, int(n * ONE)) <= eps: continue
-        need(len(corners) > 1 and cells < most, f"it is not shown that no price exceeds {eps / ONE:.3g}")
+        cut, c, n, more = told(c) if told else (-1, c, level([v / ONE for v in c], n), 0)
+        if cut < 0 and price(c, int(n * ONE)) + more <= eps: continue
+        need(cells < most and len(pairs) > cut > -2 + bool(told), f"no proof that no price exceeds {eps / ONE:.3g}")
         halved = [(i, j, [(x + y) >> 1 for x, y in zip(corners[i], corners[j])]) for i, j in pairs]
-        i, j, middle = max(halved, key=lambda cut: heights[cut[0]] + heights[cut[1]] - 2 * height(cut[2]))
+        falls = [heights[i] + heights[j] - 2 * height(middle) for i, j, middle in halved]
+        i, j, middle = halved[falls.index(max(falls)) if cut < 0 else cut]
         need(not any((x + y) & 1 for x, y in zip(corners[i], corners[j])), "cells are too small")
         for g, h in ((i, j), (j, i)):  # s = w_g v_g + w_h v_h = 2 w_g middle + (w_h - w_g) v_h
             new, tops, halves = corners[:], heights[:], rows[:]
@@ -171,8 +173,7 @@ def prove(joint: Matrix, p_y: Any, alpha: list[Fraction], beta: Fraction, star: 
             halves[g], halves[h] = [2 * x for x in rows[g]], [y - x for x, y in zip(rows[g], rows[h])]
             stack.append((new, tops, halves, n))
 
-def worth(joint: Matrix, p_y: list[Fraction], mechanism: Matrix, beta: Fraction, form: Any) -> float:
-    """Return a lower bound of the mechanism's value, with its rows scaled to 1."""
+def worth(joint: Matrix, p_y: list[Fraction], mechanism: Matrix, beta: Fraction, form: Any) -> float:  # a lower bound
     need(len(mechanism) == len(p_y) and all(map(any, mechanism)), "mechanism has to have a row for each symbol of Y")
     outputs = [w for w in zip(*[[v / sum(row) for v in row] for row in mechanism]) if any(w)]
     leaked, posterior = 0, [[sum([x * v for x, v in zip(row, w)]) for w in outputs] for row in joint]
@@ -183,16 +184,15 @@ def worth(joint: Matrix, p_y: list[Fraction], mechanism: Matrix, beta: Fraction,
             leaked += -(-h * p * q // 1)
     return float((information(posterior)[0] - leaked * beta) / ONE)
 
-def main(paths: list[str]) -> int:
-    """Return 0 if the claim is proved, 1 if it is not."""
+def main(paths: list[str], check: Any = check, such: str = "") -> int:  # 0 if the claim is proved, 1 if it is not
     try:
         need(1 <= len(paths) <= 2, str(__doc__).splitlines()[0])
         found = check(*[json.load(open(path, encoding="utf-8")) for path in paths])  # noqa: SIM115
     except (OSError, ValueError, RecursionError) as problem:
         print(f"not proved: {problem}")
         return 1
-    print("proved: with f of {divergence} and beta = {beta:.12g} no mechanism is worth more than {bound:.12g}, and the "
-          "file's is worth at least {value:.12g} (nan: of its f only points of H* are known).".format(**found))
+    print("proved: with f of {divergence} and beta = {beta:.12g} no mechanism{such} is worth more than {bound:.12g}, "
+          "and the file's at least {value:.12g} (nan: of f only points of H* are known).".format(**found, such=such))
     return 0
 
 if __name__ == "__main__":

@@ -1,20 +1,23 @@
 """The certificate of a bound of inference as a service: a table, multipliers, a mechanism and a claim.
 
 The checker is `cvxpriv.bounds.check_service_certificate`: one file of the standard library, which can be copied out
-beside a report. It derives the claim again in exact arithmetic.
+beside a report. It derives the claim again in exact arithmetic. Under constraints
+`cvxpriv.bounds.check_constrained_service_certificate` does, which needs the other beside it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cvxpriv.bounds import check_constrained_service_certificate as constrained
 from cvxpriv.bounds.certificate import StoredProof
 from cvxpriv.bounds.check_service_certificate import FORMS, KIND, SCHEMA, SHORT, VERSION, check, table_hash
+from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array
 
 #: The divergences whose f the checker knows; for others a certificate brings points of the conjugate.
@@ -53,6 +56,7 @@ class ServiceCertificate(StoredProof):
     conjugate: Array | None = None
 
     header: ClassVar[tuple[str, int, str]] = (SCHEMA, VERSION, KIND)
+    checker: ClassVar[Callable[..., dict[str, Any]]] = staticmethod(check)
 
     @classmethod
     def of(
@@ -105,5 +109,48 @@ class ServiceCertificate(StoredProof):
         `table`, (|S|, |Y|): P(S, Y), where the certificate holds only its hash.
         Raises DataError: The certificate does not prove its claim; the message says why.
         """
-        found = self.derived(check, table)
+        found = self.derived(self.checker, table)
         return ServiceChecked(found["bound"], found["value"])
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ConstrainedServiceCertificate(ServiceCertificate):
+    """The claim of `ServiceCertificate` for every P(U|Y) that satisfies constraints.
+
+    `constraints`: Each with its kind and its numbers, as the checker reads them.
+    `mu`: The multipliers of each one's sums over outputs, >= 0.
+    `cells`: For each sort of outputs a tree in order, its root first: the number of the pair of corners to cut
+    between, or n and each constraint's numbers.
+    """
+
+    constraints: tuple[dict[str, Any], ...]
+    mu: tuple[list[float], ...]
+    cells: tuple[list[Any], ...]
+
+    header: ClassVar[tuple[str, int, str]] = (SCHEMA, VERSION, constrained.KIND)
+    checker: ClassVar[Callable[..., dict[str, Any]]] = staticmethod(constrained.check)
+
+    @classmethod
+    def under(cls, certificate: ServiceCertificate, **own: Any) -> ConstrainedServiceCertificate:
+        """Return a certificate with the constraints that its claim holds under, their multipliers and the cells."""
+        return cls(**{one.name: getattr(certificate, one.name) for one in fields(certificate)}, **own)
+
+    def own(self) -> dict[str, Any]:
+        """See `StoredProof`."""
+        held = {"constraints": list(self.constraints), "mu": list(self.mu), "cells": list(self.cells)}
+        return {**super().own(), **held}
+
+    @classmethod
+    def own_of(cls, held: Mapping[str, Any]) -> dict[str, Any]:
+        """See `StoredProof`."""
+        own = {name: tuple(held[name]) for name in ("constraints", "mu", "cells")}
+        for name, form in (("constraints", dict), ("mu", list), ("cells", list)):
+            if not all(isinstance(one, form) for one in own[name]):
+                raise DataError(f"the certificate's {name} cannot be read: pass a file that save wrote")
+        return {**super().own_of(held), **own}
+
+
+def service_certificate_of(document: Any, path: str = "the document") -> ServiceCertificate:
+    """Read a certificate, with constraints or without; see `StoredProof.of_document`."""
+    under = isinstance(document, dict) and document.get("kind") == constrained.KIND
+    return (ConstrainedServiceCertificate if under else ServiceCertificate).of_document(document, path)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
+from cvxpriv.bounds.check_constrained_service_certificate import KIND as CONSTRAINED_SERVICE
 from cvxpriv.bounds.check_service_certificate import KIND as SERVICE
 from cvxpriv.bounds.constrained_certificate import ConstrainedCertificate, certificate_of
-from cvxpriv.bounds.service_certificate import ServiceCertificate
+from cvxpriv.bounds.service_certificate import service_certificate_of
 from cvxpriv.cli.options import output_options
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.reports.files import read_document
@@ -27,7 +29,8 @@ def certify(terminal: Terminal, file: str) -> None:
     `python check_constrained_certificate.py CERTIFICATE` where it is one under constraints.
     """
     document = read_document(file, "a certificate.json")
-    text, result = (_of_service if document.get("kind") == SERVICE else _of_funnel)(document, file)
+    service = document.get("kind") in (SERVICE, CONSTRAINED_SERVICE)
+    text, result = (_of_service if service else _of_funnel)(document, file)
     terminal.say(text)
     terminal.result({"command": "certify", **result})
 
@@ -36,7 +39,7 @@ def _of_funnel(document: Any, file: str) -> tuple[str, dict[str, Any]]:
     certificate = certificate_of(document, file)
     shown = certificate.verify()
     under = certificate.constraints if isinstance(certificate, ConstrainedCertificate) else ()
-    such = " that satisfies " + ", ".join(map(_stated, under)) if under else ""
+    such = _such(under)
     text = (
         f"proved: every mechanism with I(X;Y) >= {format_number(certificate.rate, 6)} nats{such} leaks at least "
         f"{format_number(shown.bound, 9)} nats\n"
@@ -53,6 +56,10 @@ def _of_funnel(document: Any, file: str) -> tuple[str, dict[str, Any]]:
     }
 
 
+def _such(constraints: Sequence[dict[str, Any]]) -> str:
+    return " that satisfies " + ", ".join(map(_stated, constraints)) if constraints else ""
+
+
 def _stated(constraint: dict[str, Any]) -> str:
     """A certificate's constraint, for people: its kind, and its numbers but for matrices."""
     shown = [f"{key}={value}" for key, value in constraint.items() if key != "kind" and not isinstance(value, list)]
@@ -60,11 +67,13 @@ def _stated(constraint: dict[str, Any]) -> str:
 
 
 def _of_service(document: Any, file: str) -> tuple[str, dict[str, Any]]:
-    certificate = ServiceCertificate.of_document(document, file)
+    certificate = service_certificate_of(document, file)
+    under = getattr(certificate, "constraints", ())
     shown = certificate.verify()
     every = "" if certificate.conjugate is None else ", for every f whose conjugate the file's points bound"
     text = (
-        f"proved: with f of {certificate.divergence} and beta = {format_number(certificate.beta, 6)} no mechanism has "
+        f"proved: with f of {certificate.divergence} and beta = {format_number(certificate.beta, 6)} no mechanism"
+        f"{_such(under)} has "
         f"I(S;U) - beta E[f] above {format_number(shown.bound, 9)} nats{every}"
     )
     worth = None if certificate.conjugate is not None else shown.value
@@ -73,6 +82,7 @@ def _of_service(document: Any, file: str) -> tuple[str, dict[str, Any]]:
     return text, {
         "divergence": certificate.divergence,
         "beta": certificate.beta,
+        "constraints": list(under),
         "bound": shown.bound,
         "value": worth,
         "gap": None if worth is None else shown.bound - worth,

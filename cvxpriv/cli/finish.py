@@ -95,7 +95,7 @@ def proved(terminal: Terminal, run: MechanismRun[Any, Any], facts: Facts) -> Fac
     if certificate is None:
         missing = "nothing is proved of this mechanism: leave method, engine and starts as they are, or --certify out"
         if bound is not None:
-            missing = "the checker of certificates does not know the constraints that are part of the bound"
+            missing = f"no certificate of the bound can be made ({bound.no_certificate})"
     else:
         with terminal.phase("deriving the certificate again in exact arithmetic"):
             certificate.verify()

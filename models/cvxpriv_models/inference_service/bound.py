@@ -9,8 +9,9 @@ the bound is that without them, and holds with them.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,14 +26,15 @@ from cvxpriv.tables.joint import JointTable
 from .bound_search import FLOOR, Found, search
 from .certificates import certificate_of, proved
 from .column_costs import NOT_COUNTED
+from .constrained_certificates import constrained_certificate, held_under, unstated
 from .measured import Constraints
 from .merged_symbols import information_lost, merge, merged_table
 from .priced_constraints import PricedConstraints, pricing_of
 from .problem import Problem
 from .summed_search import search_summed
 
-#: A bound, its alpha, and the groups of S that it merges.
-Claim = tuple[float, Array, list[int] | None]
+#: A bound, its alpha, the groups of S that it merges, and what it is under.
+Claim = tuple[float, Array, list[int] | None, Found | None]
 
 #: Largest |S| for which all the time is for cells; beyond it a part is kept for a bound by merged symbols.
 CERTIFIED = 4
@@ -64,9 +66,10 @@ class ServiceBound:
         P(U|Y), rows sum to 1.
     reason : str
         Empty where the gap asked for is reached, else why it is not. The bounds hold in any case.
-    certificate : ServiceCertificate or None
-        The table, alpha and the claim: the bound can be derived from it again without a solver. None where constraints
-        are part of the bound, which the checker does not know.
+    proof : ServiceCertificate, callable or None
+        The certificate, or what makes it.
+    no_certificate : str
+        Reason why there is no certificate, where there is none: the checker does not know a constraint of the bound.
     cells : int
         Cells that the verification looked at.
     left_out : mapping of str to str
@@ -80,10 +83,20 @@ class ServiceBound:
     upper: float
     mechanism: Array
     reason: str
-    certificate: ServiceCertificate | None
+    proof: ServiceCertificate | Callable[[], ServiceCertificate] | None
     cells: int
     left_out: Mapping[str, str] = field(default_factory=dict)
     interrupted: bool = False
+    no_certificate: str = ""
+
+    @cached_property
+    def certificate(self) -> ServiceCertificate | None:
+        """The table, the multipliers and the claim: the bound can be derived from it again without a solver.
+
+        With constraints it holds cells too, which are looked for when it is first asked for; where they would be too
+        many for a file, its claim is looser than `upper`. None where `no_certificate` says why.
+        """
+        return self.proof if self.proof is None or isinstance(self.proof, ServiceCertificate) else self.proof()
 
     @property
     def ignored(self) -> tuple[str, ...]:
@@ -170,11 +183,11 @@ def bound(
     end = start + time_limit
     many = len(joint) > CERTIFIED
     found, asked = _searched(problem, joint, asked, gap, end - MERGED_TIME * time_limit if many else end)
-    claims: list[Claim] = [(found.upper, found.alpha, None), _information(joint)]
+    claims: list[Claim] = [(found.upper, found.alpha, None, found), _information(joint)]
     if many and not found.interrupted and found.upper - found.value > gap * max(found.value, FLOOR):
         groups = merge(joint, CERTIFIED)
         few, _ = _searched(problem, merged_table(joint, groups), asked, gap, end)
-        claims.append((few.upper + information_lost(joint, groups), few.alpha, groups.tolist()))
+        claims.append((few.upper + information_lost(joint, groups), few.alpha, groups.tolist(), few))
     best = min(claims, key=lambda claim: claim[0])
     bounded = _answer(problem, found, best, gap, asked, time.monotonic() - start >= time_limit)
     return replace(bounded, interrupted=True, reason=INTERRUPTED) if found.interrupted else bounded
@@ -183,18 +196,20 @@ def bound(
 def bound_of(certificate: ServiceCertificate, problem: Problem, constraints: Constraints = ()) -> ServiceBound:
     """Return what a stored certificate says of a problem, after a check in floating point with rounding bounded.
 
-    `constraints`: Those of the problem, all of which a certificate leaves out.
+    `constraints`: Those of the problem; a certificate states those that it counts.
 
-    Raises DataError: The certificate does not prove its claim.
+    Raises DataError: The certificate does not prove its claim, or states a constraint that is none of these.
     """
-    proved(certificate, problem)
+    counted = held_under(certificate, problem, constraints)
+    if not counted:
+        proved(certificate, problem)
     lower = problem.objective(certificate.mechanism)
-    left = _left_out(problem, tuple((name, NO_CONSTRAINTS) for name, _ in constraints))
+    left = _left_out(problem, tuple((name, NO_CONSTRAINTS) for name, _ in constraints if name not in counted))
     return ServiceBound(lower, max(certificate.bound, lower), certificate.mechanism, "", certificate, 0, left)
 
 
-#: Why a stored certificate leaves all constraints out.
-NO_CONSTRAINTS = "the certificate that the run keeps is that without constraints"
+#: Why a stored certificate leaves constraints out.
+NO_CONSTRAINTS = "the certificate that the run keeps is that without it"
 
 
 def _left_out(problem: Problem, ignored: tuple[tuple[str, str], ...]) -> dict[str, str]:
@@ -211,18 +226,19 @@ def _searched(
         soon = now + WITHOUT_SUMS_TIME * max(deadline - now, 0.0)
         free = search(pricing_of(problem, joint, apart), max(gap, WITHOUT_SUMS_GAP), soon)
         if free.interrupted:
-            return free, apart
+            return free._replace(asked=apart), apart
         summed = search_summed(problem, joint, asked, gap, deadline)
         if summed is not None:
-            lower = free.upper < summed.upper
-            return summed._replace(upper=free.upper, alpha=free.alpha) if lower else summed, asked
+            if free.upper < summed.upper:
+                summed = summed._replace(upper=free.upper, alpha=free.alpha, asked=apart, mu=np.zeros(0))
+            return summed, asked
         asked = apart
-    return search(pricing_of(problem, joint, asked), gap, deadline), asked
+    return search(pricing_of(problem, joint, asked), gap, deadline)._replace(asked=asked), asked
 
 
 def _information(joint: Array) -> Claim:
     """I(S;Y) bounds everything: the merging of all symbols of S into one loses that, and leaves the optimum 0."""
-    return mutual_information(joint), np.zeros(joint.shape[1]), [0] * len(joint)
+    return mutual_information(joint), np.zeros(joint.shape[1]), [0] * len(joint), None
 
 
 def _problem(table: Problem | JointTable | ArrayLike, beta: float | None, divergence: str | FDivergence) -> Problem:
@@ -236,7 +252,7 @@ def _problem(table: Problem | JointTable | ArrayLike, beta: float | None, diverg
 def _answer(
     problem: Problem, found: Found, claim: Claim, gap: float, asked: PricedConstraints, late: bool
 ) -> ServiceBound:
-    upper, alpha, groups = claim
+    upper, alpha, groups, under = claim
     lower = problem.objective(found.mechanism)
     mechanism = found.mechanism
     if lower <= NOTHING + np.finfo(float).eps * problem.beta and not asked.named:
@@ -248,12 +264,15 @@ def _answer(
         )
     upper, allowed = max(upper, lower), gap * max(lower, FLOOR)
     reason = "" if upper - lower <= allowed else _reason(len(problem.p_s), late, groups)
-    certificate = None
-    if asked.none:  # it claims the gap asked for and no less, which leaves its checker room
-        certificate = certificate_of(
-            problem, alpha, max(upper, lower + allowed), mechanism, _rows(problem, groups), allowed
-        )
-    return ServiceBound(lower, upper, mechanism, reason, certificate, found.cells, _left_out(problem, asked.ignored))
+    proof: ServiceCertificate | Callable[[], ServiceCertificate] | None = None
+    missing, claimed = "", max(upper, lower + allowed)  # the gap asked for and no less leaves its checker room
+    if under is None or under.asked is None or under.asked.none:
+        proof = certificate_of(problem, alpha, claimed, mechanism, _rows(problem, groups), allowed)
+    elif not (missing := unstated(problem, under.asked)):
+        held = (problem, under.asked, alpha, under.mu, claimed, mechanism, _rows(problem, groups), allowed)
+        proof = partial(constrained_certificate, *held)
+    left = _left_out(problem, asked.ignored)
+    return ServiceBound(lower, upper, mechanism, reason, proof, found.cells, left, no_certificate=missing)
 
 
 def _rows(problem: Problem, groups: list[int] | None) -> list[int] | None:

@@ -13,6 +13,7 @@ from .cells_of_s import Verified, verify
 from .crossover import ARRIVED, Columns, cross_over, extended
 from .linear_master import generate_columns
 from .local_maxima import sharpened
+from .priced_constraints import PricedConstraints
 from .pricing import ULPS, Pricing
 from .smoothed_master import LAST_TAU, QUICK, SURE, Master, Pace, minima, settle, starting_shares
 
@@ -44,6 +45,8 @@ class Found(NamedTuple):
     `mechanism`, (|Y|, |U|): P(U|Y).
     `value`: Value of the mechanism, in nats.
     `interrupted`: Whether the keyboard ended it.
+    `asked`, `mu`: The conditions that `upper` is under, and the multipliers of their sums over columns; those that
+    ended with None are the ones it was asked for, without sums.
     """
 
     upper: float
@@ -52,6 +55,8 @@ class Found(NamedTuple):
     cells: int
     value: float = 0.0
     interrupted: bool = False
+    asked: PricedConstraints | None = None
+    mu: Array = np.zeros(0)
 
 
 class _Smooth:

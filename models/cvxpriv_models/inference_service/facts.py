@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from cvxpriv.bounds import check_service_certificate
-from cvxpriv.bounds.service_certificate import ServiceCertificate
+from cvxpriv.bounds import check_constrained_service_certificate, check_service_certificate
+from cvxpriv.bounds.service_certificate import ConstrainedServiceCertificate, ServiceCertificate
 from cvxpriv.certify.sections import crosscheck_section
 from cvxpriv.mechanisms.disclosure import statement_of
 from cvxpriv.mechanisms.heatmaps import USED
@@ -127,7 +127,7 @@ def inference_facts(
         ),
         messages=[*filter(None, [note, advice]), *common.not_converged(run, missed)],
         promises=[
-            *optimality(common.best_of(run), local_gap, gap, certificate is not None, critical),
+            *optimality(common.best_of(run), local_gap, gap, next(iter(_checkers(certificate)), ""), critical),
             " ".join([said, *local_privacy(run.constraints, common.violations(run))]),
         ],
         tables=common.tables_of(run, beside, SIDES),
@@ -247,10 +247,20 @@ def _certified(gap: float | None, ignored: tuple[str, ...]) -> list[Fact]:
 
 
 def _proof(certificate: ServiceCertificate | None) -> dict[str, Callable[[Path], Path]]:
-    """Return the proof of the bound, and the program that checks it."""
+    """Return the proof of the bound, and the programs that check it."""
+    return {} if certificate is None else common.proof_files(certificate.save, _checkers(certificate))
+
+
+def _checkers(certificate: ServiceCertificate | None) -> dict[str, Path]:
+    """Return the program that checks a certificate, and the one that it needs, by the names of their files."""
     if certificate is None:
         return {}
-    return common.proof_files(certificate.save, {"check_certificate.py": Path(check_service_certificate.__file__)})
+    plain, constrained = (
+        Path(str(one.__file__)) for one in (check_service_certificate, check_constrained_service_certificate)
+    )
+    if isinstance(certificate, ConstrainedServiceCertificate):
+        return {"check_constrained_certificate.py": constrained, plain.name: plain}
+    return {"check_certificate.py": plain}
 
 
 def _accuracy_of_answer(run: Run, local_gap: float) -> list[Fact]:

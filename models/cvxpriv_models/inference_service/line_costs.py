@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.arrays import Array, Flags
 
-from .pricing import ULPS, Inner
+from .pricing import LIMIT, SUM, ULPS, Inner
 
 #: Steps; the complementarity that ends them; the first barrier, and its share of the complementarity after a step.
 STEPS, FLAT, BARRIER, SHARE = 60, 1e-11, 1e-2, 0.1
@@ -77,13 +77,14 @@ class _Weights(NamedTuple):
     """All lines, (|Y|, K), and what w may be: between 0 and its high end, and for "most" of a given sum.
 
     `lines`: A line of "away" stands here with its mirror image, and half of each price: |t| is t_+ + (-t)_+.
-    `high`: (K,). `group`, (G, K): Which lines have a sum. `sums`: (G,).
+    `high`: (K,). `group`, (G, K): Which lines have a sum. `sums`: (G,). `kept`: Mask of the lines that are here.
     """
 
     lines: Array
     high: Array
     group: Array
     sums: Array
+    kept: Flags
 
     @classmethod
     def of(cls, every: Sequence[Lines], prices: Array) -> _Weights:
@@ -100,7 +101,8 @@ class _Weights(NamedTuple):
         kept = np.concatenate(high) > 0.0
         member = np.concatenate(group)[kept] == np.arange(len(sums))[:, None]
         alive = member.any(axis=1)
-        return cls(np.hstack(lines)[:, kept], np.concatenate(high)[kept], 1.0 * member[alive], np.array(sums)[alive])
+        some, ends = np.hstack(lines)[:, kept], np.concatenate(high)[kept]
+        return cls(some, ends, 1.0 * member[alive], np.array(sums)[alive], kept)
 
     def first(self) -> Array:
         """The w to begin with: the middle, and equal shares of each sum."""
@@ -118,18 +120,33 @@ def under_lines(solve: Solve, every: Sequence[Lines], prices: Array) -> Solve:
     def solved(c: Array, limit: int, precision: float, near: Array | None) -> Inner:
         size = max(BATCH // weights.lines.size, 1)
         parts = [slice(first, first + size) for first in range(0, max(len(c), 1), size)]
-        found = [_lowest(solve, weights, c[part], limit, precision) for part in parts]
+        found = [_lowest(solve, weights, c[part], limit, precision)[0] for part in parts]
         return Inner(*(np.concatenate([getattr(one, name) for one in found]) for name in ("value", "x", "spread", "n")))
 
     return solved
 
 
-def _lowest(solve: Solve, weights: _Weights, c: Array, limit: int, precision: float) -> Inner:
-    """The lowest bound over w of each row of c, by a primal-dual interior-point method."""
+def weights_under(solve: Solve, every: Sequence[Lines], prices: Array, c: Array) -> tuple[Inner, Array]:
+    """Return the same inner problem at rows of c, and the weights of all lines, (B, K), behind its bound.
+
+    A line of "away" has its mirror image after those of its cost.
+    """
+    if not every:
+        return solve(c, LIMIT, SUM, None), np.zeros((len(c), 0))
+    weights = _Weights.of(every, prices)
+    full = np.zeros((len(c), len(weights.kept)))
+    if not weights.lines.shape[1]:
+        return solve(c, LIMIT, SUM, None), full
+    found, full[:, weights.kept] = _lowest(solve, weights, c, LIMIT, SUM)
+    return found, full
+
+
+def _lowest(solve: Solve, weights: _Weights, c: Array, limit: int, precision: float) -> tuple[Inner, Array]:
+    """The lowest bound over w of each row of c, and its w, by a primal-dual interior-point method."""
     lines, high = weights.lines, weights.high
     w = np.tile(weights.first(), (len(c), 1))
     best = here = solve(c - w @ lines.T, limit, precision, None)
-    best, cost = Inner(*(np.copy(one) for one in best[:4])), w @ np.abs(lines).T
+    best, cost, lowest = Inner(*(np.copy(one) for one in best[:4])), w @ np.abs(lines).T, w.copy()
     barrier, length = np.full(len(c), BARRIER), np.ones(len(c))
     down, up = barrier[:, None] / w, barrier[:, None] / (high - w)
     work = np.arange(len(c))
@@ -159,14 +176,14 @@ def _lowest(solve: Solve, weights: _Weights, c: Array, limit: int, precision: fl
         lower = here.value < best.value[work]
         for old, new in zip(best[:4], here[:4], strict=True):
             old[work[lower]] = new[lower]
-        cost[work[lower]] = w[lower] @ np.abs(lines).T
+        cost[work[lower]], lowest[work[lower]] = w[lower] @ np.abs(lines).T, w[lower]
         going = (apart.sum(axis=1) > FLAT * (1.0 + np.abs(here.value))) & (length > SHORTEST)
         if not going.any():
             break
         if not going.all():
             work, c, w, down, up, barrier, length = (one[going] for one in (work, c, w, down, up, barrier, length))
             here = Inner(*(one[going] for one in here[:4]))
-    return best._replace(value=best.value + ULPS * cost.max(axis=1))
+    return best._replace(value=best.value + ULPS * cost.max(axis=1)), lowest
 
 
 def _until(value: Array, step: Array) -> Array:

@@ -125,7 +125,7 @@ class PricedConstraints:
 
 #: A constraint on the ratios p(u|y)/p(u|y'); constraints on p(u|y)/p(u), and whether they bound it from below too.
 _CONE, _DISTORTION = "local_differential_privacy", "expected_distortion"
-_BOXES = {"pointwise_leakage": False, "local_information_privacy": True}
+BOXES = {"pointwise_leakage": False, "local_information_privacy": True}
 #: Why a constraint that could be counted is not.
 UNPROVED = "no mechanism that keeps it was found in this time"
 
@@ -138,7 +138,7 @@ def _is_cone(constraint: object) -> bool:
 def _alone(constraint: object) -> bool:
     """Whether a constraint asks something of each column, and has a pricing of its own."""
     of = getattr(constraint, "parameters", {}).get("of")
-    return _is_cone(constraint) or (getattr(constraint, "kind", "") in _BOXES and of == "input")
+    return _is_cone(constraint) or (getattr(constraint, "kind", "") in BOXES and of == "input")
 
 
 def _read(found: PricedConstraints, one: ReadyConstraint, problem: Problem, apart: bool) -> PricedConstraints | str:
@@ -150,9 +150,9 @@ def _read(found: PricedConstraints, one: ReadyConstraint, problem: Problem, apar
     if apart and _is_cone(one):
         least = float(given["epsilon"])
         return replace(found, epsilon=least if found.epsilon is None else min(found.epsilon, least))
-    if kind in _BOXES and given.get("of") == "input":
+    if kind in BOXES and given.get("of") == "input":
         high = float(np.exp(min(given["epsilon"], 700.0)))
-        low = 1.0 / high if _BOXES[kind] else 0.0
+        low = 1.0 / high if BOXES[kind] else 0.0
         return replace(found, low=max(found.low, low), high=min(found.high, high))
     if kind == "maximal_leakage":
         return replace(found, peak=min(found.peak, float(np.exp(min(given["bound"], np.log(len(problem.p_y)))))))

@@ -32,17 +32,17 @@ PROVED = (
     "average over the people of the table and over one draw of U for each."
 )
 PROOF = (
-    " The bound is proved by multipliers in certificate.json; `python check_certificate.py certificate.json` derives "
+    " The bound is proved by multipliers in certificate.json; `python {program} certificate.json` derives "
     "it again in exact arithmetic, without a solver. The certificate holds the table: keep it at home."
 )
 
 
-def optimality(best_of: str, local_gap: float, gap: float | None, filed: bool, critical: CriticalBeta) -> list[str]:
+def optimality(best_of: str, local_gap: float, gap: float | None, program: str, critical: CriticalBeta) -> list[str]:
     """Return how far the answer is known to be the best, and from which beta on nothing is worth telling.
 
     `best_of`: Number of starts, in words.
     `local_gap`, `gap`: As in `inference_facts`.
-    `filed`: Whether the proof of `gap` is written beside the page.
+    `program`: The one that checks the proof of `gap`, where it is written beside the page.
     """
     certified = (
         "While the server reads U as it does now, no mechanism is better by more than "
@@ -52,7 +52,7 @@ def optimality(best_of: str, local_gap: float, gap: float | None, filed: bool, c
     )
     whole = f"The problem is not convex in what the server reads out of U: the answer is {best_of}. {certified}"
     if gap is not None:
-        whole = PROVED.format(gap=format_number(gap, 2)) + (PROOF if filed else "")
+        whole = PROVED.format(gap=format_number(gap, 2)) + (PROOF.format(program=program) if program else "")
     late = "" if critical.sharp else ", if not before"
     return [
         whole,

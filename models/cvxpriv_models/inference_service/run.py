@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.bounds.master import master_block
-from cvxpriv.bounds.service_certificate import ServiceCertificate
+from cvxpriv.bounds.service_certificate import service_certificate_of
 from cvxpriv.divergences import FDivergence, divergence
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.kkt import Residuals
@@ -75,7 +75,7 @@ class InferenceRun(MechanismRun[Problem, Settings]):
         """Certified distance in nats from the best objective of any mechanism, whatever the server's reading of U.
 
         None where no bound was sought: |S| > 4, or a method or starts of the caller's; and in a run that was loaded
-        where constraints are part of the bound, for which no certificate is kept. What the bound leaves out
+        where no certificate was kept (`bound.no_certificate`), or one of a looser claim. What the bound leaves out
         (`bound.ignored`) makes it loose, not wrong. Where nothing is worth telling it is an absolute number too: no
         mechanism is worth more.
         """
@@ -244,7 +244,7 @@ class InferenceRun(MechanismRun[Problem, Settings]):
             table_of(document), document["beta"], _divergence(document, own), document["size_u"], document["floor"]
         )
         kept = restored(document)
-        held = None if proof is None else ServiceCertificate.of_document(proof)
+        held = None if proof is None else service_certificate_of(proof)
         return cls(
             problem=problem,
             bound=None if held is None else bound_of(held, problem, kept["constraints"]),

@@ -120,11 +120,10 @@ def _bound_notes(constraints: Constraints, proved: ServiceBound) -> list[str]:
         )
     if proved.reason:
         notes.append(f"The gap is {proved.reason}.")
-    if proved.certificate is None:
-        counted = ", ".join(name for name, _ in constraints if name not in proved.ignored)
+    if proved.no_certificate:
         notes.append(
-            f"The bound is under {counted}. No certificate of it is kept, since the checker of certificates knows no "
-            "constraints: the run has no gap once it is loaded from a file."
+            f"No certificate of the bound is kept ({proved.no_certificate}): the run has no gap once it is loaded from "
+            "a file."
         )
     return notes
 

@@ -164,6 +164,12 @@ class SummedPricing:
 
     def of_class(self, c: int, duals: Array) -> tuple[Pricing, Array]:
         """Return the pricing of columns of one class, and its alpha."""
+        costs, alpha, mu = self.costs_of_class(c, duals)
+        solve = under_lines(costs.solver(), self.asked.costs, mu) if self.asked.costs else costs.solver()
+        return replace(self.plain, solve=solve, smooth=False), alpha
+
+    def costs_of_class(self, c: int, duals: Array) -> tuple[SummedCosts, Array, Array]:
+        """Return the costs of columns of one class without lines, its alpha, and the multipliers of lines."""
         plain, asked, (alpha, mu) = self.plain, self.asked, self.split(duals)
         for (matrix, _), price in zip(asked.distortions, mu, strict=False):
             alpha = alpha + price * matrix[:, self.first[c]]
@@ -177,9 +183,7 @@ class SummedPricing:
             size = len(plain.p_y)
             away, mu = away + mu[:size] / (2.0 * plain.beta * plain.p_y), mu[size:]
         limits = ratios_within(asked, plain.p_y) if asked.low > 0.0 or asked.high < np.inf else None
-        costs = SummedCosts(plain, self.bare, self._allowed(c), peak, away, limits)
-        solve = under_lines(costs.solver(), asked.costs, mu) if asked.costs else costs.solver()
-        return replace(plain, solve=solve, smooth=False), alpha
+        return SummedCosts(plain, self.bare, self._allowed(c), peak, away, limits), alpha, mu
 
     def _worth(self, c: int, x: Array, duals: Array) -> Array:
         """-g + alpha.x + mu.sums, what columns add to the master's value for each unit of them, (n,)."""

@@ -95,6 +95,8 @@ def _found(problem: Problem, pricing: SummedPricing, found: Generated) -> Found 
         pricing.cells,
         value_of(mechanism, plain),
         found.reason == INTERRUPTED,
+        pricing.asked,
+        pricing.split(found.duals)[1],
     )
 
 

@@ -1,0 +1,285 @@
+"""A certificate of inference under constraints proves what it says; a mutated one never proves more than the truth."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+import random
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cvxpriv_models.inference_service.bound import ServiceBound, bound, bound_of
+from cvxpriv_models.inference_service.constrained_certificates import unstated
+from cvxpriv_models.inference_service.priced_constraints import PricedConstraints
+from cvxpriv_models.inference_service.problem import Problem
+from scipy.optimize import linprog
+
+from cvxpriv import constraints
+from cvxpriv.bounds import check_constrained_service_certificate as checker, check_service_certificate as plain
+from cvxpriv.bounds.service_certificate import ConstrainedServiceCertificate, service_certificate_of
+from cvxpriv.constraints import ReadyConstraint
+from cvxpriv.divergences import divergence
+from cvxpriv.errors import DataError
+from cvxpriv.numerics.arrays import Array
+
+from .mutated_certificates import mutated
+
+CHECKERS = (Path(checker.__file__), Path(plain.__file__))
+TABLE = np.array([[0.3, 0.1, 0.1], [0.05, 0.15, 0.3]])
+P, P_S, BETA, GRID = TABLE.sum(axis=0), TABLE.sum(axis=1), 0.1, 24
+FAR = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]])
+PAIRS = list(itertools.permutations(range(3), 2))
+CASES: dict[str, tuple[ReadyConstraint, ...]] = {
+    "local": (constraints.local_differential_privacy(1.0),),
+    "delta": (constraints.local_differential_privacy(0.5, 0.05),),
+    "metric": (constraints.metric_differential_privacy(0.5, FAR),),
+    "renyi": (constraints.renyi_differential_privacy(2.0, 0.5),),
+    "kullback": (constraints.renyi_differential_privacy(1.0, 0.3),),
+    "below one": (constraints.renyi_differential_privacy(0.5, 0.3),),
+    "box": (constraints.local_information_privacy(0.5, "input"),),
+    "pointwise": (constraints.pointwise_leakage(0.2),),
+    "told": (constraints.f_information("le-cam", 0.02),),
+    "guess": (constraints.bayes_vulnerability(0.6),),
+    "fair": (constraints.group_fairness(0.1),),
+    "peak": (constraints.maximal_leakage(0.3),),
+    "moved": (constraints.total_variation_to_prior(0.15),),
+    "average": (constraints.total_variation_to_prior(0.1, average=True),),
+    "distortion": (constraints.expected_distortion(FAR, 0.15),),
+    "forbidden": (constraints.forbidden([(0, 1), (1, 2), (2, 0)]),),
+    "several": (
+        constraints.maximal_leakage(0.3),
+        constraints.local_differential_privacy(1.0),
+        constraints.group_fairness(0.05),
+    ),
+}
+FAST = ("local", "box", "peak", "moved", "average", "distortion", "forbidden")
+ROUNDED = 1.0 + 1e-9  # a mechanism's own columns touch their constraints
+
+
+@cache
+def bound_under(case: str) -> ServiceBound:
+    asked = tuple((f"c{k}", one) for k, one in enumerate(CASES[case]))
+    return bound(Problem.of(TABLE, BETA, size_u=3), constraints=asked, gap=1e-3, time_limit=20.0)
+
+
+@pytest.fixture(
+    scope="module", params=[pytest.param(case, marks=[] if case in FAST else pytest.mark.slow) for case in CASES]
+)
+def certificate(request: pytest.FixtureRequest) -> ConstrainedServiceCertificate:
+    found = bound_under(request.param).certificate
+    assert isinstance(found, ConstrainedServiceCertificate)
+    return found
+
+
+def test_the_checker_is_short_and_imports_the_standard_library_and_the_other_checker_alone() -> None:
+    lines = CHECKERS[0].read_text(encoding="utf-8").splitlines()
+    assert len(lines) < 200
+    imported = {line.split()[1].split(".")[0] for line in lines if line.startswith(("import ", "from "))}
+    assert imported <= sys.stdlib_module_names
+
+
+def test_a_saved_certificate_is_proved_by_the_copied_checkers(
+    certificate: ConstrainedServiceCertificate, tmp_path: Path
+) -> None:
+    certificate.save(tmp_path / "c.json")
+    for program in CHECKERS:
+        (tmp_path / program.name).write_bytes(program.read_bytes())
+    command = [sys.executable, "-I", CHECKERS[0].name, "c.json"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"that satisfies the constraints is worth more than {certificate.bound:.12g}" in done.stdout
+    loaded = service_certificate_of(certificate.document())
+    assert loaded.document() == certificate.document()
+    with pytest.raises(ValueError, match="is known"):
+        plain.check(certificate.document())
+
+
+@pytest.mark.parametrize("case", [pytest.param(c, marks=[] if c in FAST else pytest.mark.slow) for c in CASES])
+def test_the_claim_is_the_bound_and_no_looser(case: str) -> None:
+    found = bound_under(case)
+    assert found.certificate is not None
+    assert found.lower <= found.certificate.bound <= found.upper + 1e-3 * max(found.lower, 1e-3) + 1e-9
+    assert found.certificate.verify().value == pytest.approx(found.lower, abs=1e-9)
+    problem = Problem.of(TABLE, BETA, size_u=3)
+    asked = tuple((f"c{k}", one) for k, one in enumerate(CASES[case]))
+    again = bound_of(found.certificate.without_table(), problem, asked)
+    assert (again.upper, again.left_out) == (found.certificate.bound, {})
+    with pytest.raises(DataError, match="other constraints"):
+        bound_of(found.certificate, problem, (("c0", constraints.group_fairness(0.31)),))
+
+
+# --- the truth, by a linear program over columns on a grid ------------------------------------------------------------
+
+
+def costs(one: dict[str, Any], x: Array) -> tuple[Array, list[float], Array]:
+    """What columns cost, (n, k), the sums' upper ends, and which columns may be used, by formulas of their own."""
+    r, s, kind = x / P, x @ (TABLE / P).T / P_S, one["kind"]
+    ratio, some, end = (r if one.get("of") == "input" else s), np.ones(len(x), dtype=bool), float(one.get("bound", 0.0))
+    high = math.exp(min(one.get("epsilon", 0.0), 700.0)) * ROUNDED
+    none = np.zeros((len(x), 0))
+    if kind == "local_differential_privacy" and one["delta"]:
+        over = np.stack([np.maximum(r[:, i] - high * r[:, j], 0.0) for i, j in PAIRS], axis=1)
+        return over, [one["delta"]] * 6, some
+    if kind == "local_differential_privacy":
+        return none, [], r.max(axis=1) <= high * r.min(axis=1)
+    if kind == "metric_differential_privacy":
+        factor = np.exp(np.minimum(one["epsilon"] * np.array(one["distance"]), 700.0)) * ROUNDED
+        return none, [], np.all([r[:, i] <= factor[i, j] * r[:, j] for i, j in PAIRS], axis=0)
+    if kind == "renyi_differential_privacy":
+        a, pairs = one["order"], [(r[:, i], np.maximum(r[:, j], 1e-12)) for i, j in PAIRS]
+        if a == 1.0:
+            told = np.stack([u * np.log(np.maximum(u, 1e-300) / v) for u, v in pairs], axis=1)
+            return told, [one["epsilon"]] * 6, some
+        sign = 1.0 if a > 1.0 else -1.0
+        end = sign * math.exp(min((a - 1.0) * one["epsilon"], 700.0))
+        return np.stack([sign * u**a * v ** (1.0 - a) for u, v in pairs], axis=1), [end] * 6, some
+    if kind == "pointwise_leakage":
+        return none, [], ratio.max(axis=1) <= high
+    if kind == "local_information_privacy":
+        return none, [], (ratio.max(axis=1) <= high) & (ratio.min(axis=1) * high >= 1.0)
+    if kind == "f_information":
+        with np.errstate(divide="ignore", invalid="ignore"):
+            told = np.where(ratio > 0.0, ratio * divergence(one["f"]).f(1.0 / np.maximum(ratio, 1e-12)), 0.5)  # Le Cam
+        return (told @ (P if one["of"] == "input" else P_S))[:, None], [end], some
+    if kind == "bayes_vulnerability":
+        return (s * P_S).max(axis=1, keepdims=True), [end], some
+    if kind == "group_fairness":
+        return 0.5 * np.abs(s[:, :1] - s[:, 1:]), [end], some
+    if kind == "maximal_leakage":
+        return r.max(axis=1, keepdims=True), [math.exp(min(end, 700.0))], some
+    assert kind == "total_variation_to_prior"
+    apart = 0.5 * np.abs(r - 1.0)
+    return (apart @ P[:, None], [end], some) if one["average"] else (apart, [end] * 3, some)
+
+
+def most(document: dict[str, Any]) -> float:
+    """A value that some mechanism under the constraints reaches: by columns on a grid; 0 where none does."""
+    points = np.array([v for v in itertools.product(range(GRID + 1), repeat=3) if sum(v) == GRID]) / GRID
+    joint = (P[:, None] * np.array(document["mechanism"])).T
+    joint = joint[joint.any(axis=1)]
+    x = np.vstack([points, P, joint / joint.sum(axis=1, keepdims=True)])
+    s = x @ (TABLE / P).T
+    told = np.where(s > 0.0, s * np.log(np.maximum(s, 1e-300) / P_S), 0.0).sum(axis=1)
+    worth = told - document["beta"] * divergence("jensen-shannon").terms(x, P).sum(axis=1)
+    named = [one for one in document["constraints"] if one["kind"] in ("expected_distortion", "forbidden")]
+    rest = [costs(one, x) for one in document["constraints"] if one not in named]
+    rows, some = [one for one, _, _ in rest], np.all([np.ones(len(x), dtype=bool), *(ok for *_, ok in rest)], axis=0)
+    ends = [end for _, upper, _ in rest for end in upper]
+    if named:
+        rows, some = [np.tile(row, (3, 1)) for row in rows], np.tile(some, 3)
+    for one in named:
+        d, bound = np.zeros((3, 3)), 0.0
+        if one["kind"] == "forbidden":
+            d[tuple(np.array(one["cells"]).T)] = 1.0
+            some &= (x @ d).T.ravel() == 0.0
+        else:
+            d, bound = np.array(one["distortion"]), one["bound"]
+            rows.append((x @ d).T.ravel()[:, None])
+            ends.append(bound)
+    times = len(some) // len(x)
+    x, worth, sums = (
+        np.tile(x, (times, 1))[some],
+        np.tile(worth, times)[some],
+        np.hstack([*rows, np.zeros((len(some), 0))]),
+    )
+    limit = {"A_ub": sums[some].T, "b_ub": ends} if ends else {}
+    found = linprog(-worth, A_eq=x.T, b_eq=P, method="highs", **limit)
+    return -float(found.fun) if found.status == 0 else -math.inf
+
+
+def mutation(document: dict[str, Any], rng: random.Random) -> dict[str, Any]:
+    """A certificate with some numbers changed: the claim's, a constraint's, a cell's."""
+    copied = copy.deepcopy(mutated(document, rng, ("alpha", "bound", "bound", "beta")))
+    change = rng.choice([1.0 + 10.0 ** rng.uniform(-9, 0), 1.0 - 10.0 ** rng.uniform(-9, 0), 0.0, -1.0, 1e3])
+    place = rng.randrange(5)
+    if place == 0 and any(copied["mu"]):
+        prices = rng.choice([one for one in copied["mu"] if one])
+        prices[rng.randrange(len(prices))] *= abs(change)
+    elif place == 1:
+        stated = rng.choice(copied["constraints"])
+        names = [name for name in ("epsilon", "bound", "delta") if isinstance(stated.get(name), float)]
+        for name in names[:1]:
+            stated[name] *= abs(change)
+    elif place == 2:
+        tree = rng.choice(copied["cells"])
+        leaf = rng.choice([node for node in tree if isinstance(node, list)])
+        numbers = rng.choice([leaf, *(part for part in leaf[1:] if part)])
+        at = 0 if numbers is leaf else rng.randrange(len(numbers))
+        numbers[at] *= change
+    elif place == 3:
+        del rng.choice(copied["cells"])[-1]
+    return copied
+
+
+def check_mutations(certificate: ConstrainedServiceCertificate, count: int, seed: int) -> tuple[int, int]:
+    rng, document, proved = random.Random(seed), certificate.document(), 0
+    for _ in range(count):
+        copied = mutation(document, rng)
+        try:
+            found = checker.check(copied)
+        except ValueError:
+            continue
+        proved += 1
+        assert found["bound"] >= most(copied) - 1e-9, copied
+        assert found["bound"] <= copied["bound"]
+    return proved, count - proved
+
+
+def test_mutated_certificates_never_prove_more_than_the_truth(certificate: ConstrainedServiceCertificate) -> None:
+    proved, refused = check_mutations(certificate, 25, 0)
+    assert proved > 0
+    assert refused > 3
+
+
+@pytest.mark.slow
+def test_many_mutated_certificates(certificate: ConstrainedServiceCertificate) -> None:
+    check_mutations(certificate, 700, 1)
+
+
+def test_a_claim_below_the_truth_is_refused(certificate: ConstrainedServiceCertificate) -> None:
+    document = certificate.document()
+    for excess in (1e-9, 1e-3, 1.0):
+        with pytest.raises(ValueError, match="price"):
+            checker.check(document | {"bound": most(document) - excess})
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        [],
+        [{}],
+        [{"kind": "unknown"}],
+        [{"kind": "local_differential_privacy"}],
+        [{"kind": "local_differential_privacy", "epsilon": 1e9}],
+        [{"kind": "renyi_differential_privacy", "order": -1.0, "epsilon": 1.0}],
+        [{"kind": "f_information", "f": [], "bound": 1.0}],
+        [{"kind": "forbidden", "cells": [[0, 0]], "outputs": 10**9}],
+        [{"kind": "expected_distortion", "distortion": [[0.0, 1.0]], "bound": 1.0}],
+        [{"kind": "group_fairness", "bound": 0.1, "groups": [0, 1]}],
+        "local",
+    ],
+)
+def test_constraints_that_cannot_be_read_are_refused(stated: object) -> None:
+    document = {
+        **bound_under("local").certificate.document(),  # type: ignore[union-attr]
+        "constraints": stated,
+    }
+    with pytest.raises(ValueError, match=r"."):
+        checker.check(document)
+
+
+def test_a_constraint_that_the_checker_does_not_know_leaves_a_reason() -> None:
+    problem = Problem.of(TABLE, BETA, size_u=3)
+    for name, one, why in [
+        ("told", constraints.f_information("total-variation", 0.1, "input"), "the checker knows no f but those"),
+        ("loose", constraints.metric_differential_privacy(50.0, FAR), "the checker takes no ratio above"),
+    ]:
+        assert unstated(problem, PricedConstraints.of(problem, ((name, one),))).startswith(f"{name}: {why}")
+    asked = PricedConstraints.of(problem, (("box", CASES["box"][0]), ("no", constraints.forbidden([(0, 1)]))))
+    assert unstated(problem, asked).startswith("no: an output can have no mass with it")
