@@ -133,7 +133,7 @@ class CrossCheck:
         wrong = next(one for one in self.cases if one.name == rows["case"].iloc[0])
         if wrong.mixed is not None:
             raise ModelError(f"{wrong.name} is mixed-integer, which is not shrunk: report the problem as it is written")
-        judge, options = self.task.judge(solver), self.task.options_of(solver)
+        judge, options = self.task.judge(solver, wrong), self.task.options_of(solver)
         with values_kept(wrong):
             return bug_report(wrong.declare().problem, solver, judge, options, seconds)
 

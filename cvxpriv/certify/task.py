@@ -69,10 +69,18 @@ class Task:
         skipped = {name: unable for name, (_, unable) in asked.items() if unable and self.solvers is not None}
         return rows, references, skipped
 
-    def judge(self, solver: str) -> Callable[[cp.Problem], Trial]:
-        """A function that says what the same question brings of one solver, or of its stored answer, for a problem."""
+    def judge(self, solver: str, case: Case) -> Callable[[cp.Problem], Trial]:
+        """A function that says what the same question brings of one solver, or of its stored answer, for a problem.
+
+        `case`: Where the problem comes from: stored values of its complex variables are split into the parts there.
+        """
         if solver in self.claims:
-            return replace(self, solvers=None, claims={solver: self.claims[solver]}, reference=None)._trial_of(solver)
+            said = self.claims[solver]
+            if not isinstance(said, Stored):
+                said = case.split(said)
+            elif said.values is not None:
+                said = replace(said, values=case.split(said.values))
+            return replace(self, solvers=None, claims={solver: said}, reference=None)._trial_of(solver)
         return replace(self, solvers=(solver,), claims={}, reference=None)._trial_of(solver)
 
     def options_of(self, solver: str) -> dict[str, Any] | None:

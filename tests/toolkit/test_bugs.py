@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from cvxpriv.certify import solver_answers, task
-from cvxpriv.certify.answers import Answer
+from cvxpriv.certify.answers import Answer, Stored
 from cvxpriv.certify.bugs import bug_report
 from cvxpriv.certify.check import crosscheck
 from cvxpriv.certify.cone_problems import problem_of_program, rounded, with_blocks, with_columns
@@ -116,6 +116,20 @@ def test_the_script_of_a_stored_lie_shows_it_beside_the_truth(tmp_path: Path) ->
     assert "value       given 12.0    expected 5.75" in printed
     assert SHOWN in printed
     assert report.trials == 1  # an answer to the whole problem says nothing of a part of it
+
+
+def test_the_script_of_a_complex_lie_has_its_parts_and_a_denial_has_no_point() -> None:
+    z = cp.Variable(2, name="z", complex=True)
+    problem = cp.Problem(cp.Minimize(cp.norm(z - np.array([1 + 1j, 2]))))
+    lies = {"lie": Stored({"z": [1.5 + 1j, 2]}), "denial": Stored(None, status="infeasible")}
+    check = crosscheck(problem, ["CLARABEL"], answers=lies)
+    printed = _printed(check.bug("lie").script)
+    assert "Re z: given [1.5, 2.0]" in printed
+    assert SHOWN in printed
+    denied = _printed(check.bug("denial").script)
+    assert "given infeasible    expected optimal" in denied
+    assert "largest difference" not in denied
+    assert SHOWN in denied
 
 
 @pytest.mark.slow
