@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,12 +22,22 @@ from cvxpriv import constraints
 from cvxpriv.errors import LONGEST_MESSAGE, CvxprivError
 from cvxpriv.models import ISTDP, ADMMSharing, InferenceAsService, PrivacyFunnel, RecycledADMM
 
-FAST = 150
-"""How many of the pairs `make test` tries; the slow test tries all."""
+FAST, MANY = 150, 100_000
+"""How many inputs `make test` tries, and the slow tests together."""
 TABLE = [[0.3, 0.1], [0.1, 0.5]]
 X, Y = np.random.default_rng(0).uniform(-0.5, 0.5, size=(12, 2)), np.tile([-1.0, 1.0], 6)
 SHARDS = [(X[:6], Y[:6]), (X[6:], Y[6:])]
 PATH = nx.path_graph(2)
+ODD: dict[str, Any] = {
+    repr(one): one
+    for one in (
+        *(None, True, False, 0, 1, 2, 3, -1, 0.5, 0.1, 1.5, -0.5, 1e-9, 1e-320, 1e9, 1e300, float("inf"), "", "auto"),
+        *("aem", "admm", "newton", "dcp", "closed_form", "CLARABEL", "gradient-descent", "l1:0.1", "mcp:0.1:3", "nats"),
+        *("hinge", "logistic", "le-cam", "t*log(t)", "outer", [0, 1], [0.5, 0.5], (1.0, 1.0), np.zeros(2), np.eye(2)),
+        *(np.float32(0.5), np.int8(2), np.full(2, np.nan), X, TABLE, {0: 1}, "edge-replace", "output", "objective"),
+    )
+}
+"""Values that some option takes, beside the hostile ones."""
 
 
 class Unspeakable:
@@ -73,7 +84,8 @@ def values() -> dict[str, Any]:
     }
 
 
-def calls() -> dict[str, Callable[[Any], Any]]:
+def usual_calls() -> dict[str, tuple[Callable[..., Any], list[str]]]:
+    """Return by a name a call that is right as it stands, and its options."""
     few: dict[str, Any] = {"starts": 1, "max_iter": 2}
     clear: dict[str, Callable[..., Any]] = {
         "funnel": lambda **options: PrivacyFunnel(TABLE, 0.5).solve(**{**few, **options}),
@@ -127,17 +139,20 @@ def calls() -> dict[str, Callable[[Any], Any]]:
         "sparse": "step line_search",
     }
 
+    return {
+        **{f"{name}.solve": (f, shared + beside[name].split()) for name, f in clear.items()},
+        **{f"{name}.solve_private": (f, spent + more[name].split()) for name, f in private.items()},
+        **{name: (f, own[name].split()) for name, f in posed.items()},
+    }
+
+
+def calls() -> dict[str, Callable[[Any], Any]]:
+    few: dict[str, Any] = {"starts": 1, "max_iter": 2}
+
     def given(function: Callable[..., Any], option: str) -> Callable[[Any], Any]:
         return lambda value: function(**{option: value})
 
-    found = {f"{name}.solve {one}": given(f, one) for name, f in clear.items() for one in shared}
-    found |= {f"{name}.solve {one}": given(clear[name], one) for name, all_ in beside.items() for one in all_.split()}
-    found |= {
-        f"{name}.solve_private {one}": given(f, one)
-        for name, f in private.items()
-        for one in spent + more[name].split()
-    }
-    found |= {f"{name} {one}": given(posed[name], one) for name, all_ in own.items() for one in all_.split()}
+    found = {f"{name} {one}": given(f, one) for name, (f, options) in usual_calls().items() for one in options}
     return found | {
         "joint": cpv.JointTable.from_array,
         "counts": cpv.JointTable.from_counts,
@@ -164,26 +179,27 @@ def calls() -> dict[str, Callable[[Any], Any]]:
     }
 
 
-def outcome(call: Callable[[Any], Any], value: Any) -> str:
-    """Return what is wrong with a call; "" where it answers, or raises what it may."""
+def fate(call: Callable[[Any], Any], value: Any) -> tuple[str, str]:
+    """(how a call ended, what is wrong with that; "" where it answers, or raises what it may)."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = call(value)
     except CvxprivError as error:
         said = str(error)
-        return "" if said and len(said) <= LONGEST_MESSAGE and "\x1b" not in said else f"message {said[:80]!r}"
+        shown = said and len(said) <= LONGEST_MESSAGE and "\x1b" not in said
+        return "refused", "" if shown else f"message {said[:80]!r}"
     except Exception as error:
-        return f"{type(error).__name__}: {str(error)[:80]}"
+        return "failed", f"{type(error).__name__}: {str(error)[:80]}"
     objective = getattr(found, "objective", getattr(found, "leakage", 0.0))
-    return "" if np.isfinite(objective) else f"answer {objective}"
+    return "answered", "" if np.isfinite(objective) else f"answer {objective}"
 
 
 def pairs() -> Iterator[tuple[str, str, str]]:
     given, made = values(), calls()
     for name, kind in itertools.product(made, given):
         if not (name.endswith("callback") and kind == "class"):  # what a callback raises is its caller's
-            yield name, kind, outcome(made[name], given[kind])
+            yield name, kind, fate(made[name], given[kind])[1]
 
 
 def test_hostile_options_raise_typed_errors_with_messages_that_can_be_shown() -> None:
@@ -191,7 +207,7 @@ def test_hostile_options_raise_typed_errors_with_messages_that_can_be_shown() ->
     every = list(itertools.product(made, given))
     chosen = np.random.default_rng(0).choice(len(every), FAST, replace=False)
     wrong = {
-        (name, kind): said for name, kind in (every[k] for k in chosen) if (said := outcome(made[name], given[kind]))
+        (name, kind): said for name, kind in (every[k] for k in chosen) if (said := fate(made[name], given[kind])[1])
     }
     assert wrong == {}
 
@@ -202,3 +218,37 @@ def test_every_hostile_value_in_every_argument(capsys: pytest.CaptureFixture[str
     with capsys.disabled():
         sys.stdout.write(f"\n{len(found):,} hostile options\n")
     assert {(name, kind): said for name, kind, said in found if said} == {}
+
+
+def mixed(count: int, seed: int) -> tuple[Counter[str], dict[str, str]]:
+    """(how many calls with one to three odd options ended how, and what was wrong with which)."""
+    rng, usual, ends, wrong = np.random.default_rng(seed), usual_calls(), Counter[str](), {}
+    given, likely = {**values(), **ODD}, list(ODD)[:12]
+    for _ in range(count):
+        name = str(rng.choice(list(usual)))
+        function, options = usual[name]
+        chosen = {
+            str(one): str(rng.choice(likely if rng.random() < 0.6 else list(given)))
+            for one in rng.choice(options, rng.integers(1, 4), replace=False)
+        }
+        if chosen.get("callback") != "class":
+            odd = {option: given[kind] for option, kind in chosen.items()}
+            ended, said = fate(lambda odd, function=function: function(**odd), odd)
+            ends[ended] += 1
+            if said:
+                wrong[f"{name} {chosen}"] = said
+    return ends, wrong
+
+
+def test_mixed_odd_options_raise_typed_errors_or_are_answered() -> None:
+    ends, wrong = mixed(FAST, 0)
+    assert wrong == {}
+    assert min(ends["answered"], ends["refused"]) > FAST / 50
+
+
+@pytest.mark.slow
+def test_many_mixed_odd_options(capsys: pytest.CaptureFixture[str]) -> None:
+    ends, wrong = mixed(MANY, 1)
+    with capsys.disabled():
+        sys.stdout.write(f"\n{MANY:,} calls with odd options: {dict(ends)}\n")
+    assert wrong == {}
