@@ -11,6 +11,7 @@ from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import lapack
 
 from cvxpriv.errors import ModelError, NotConverged
 from cvxpriv.numerics.arrays import Array
@@ -160,6 +161,16 @@ class _Least:
 
 
 @dataclass(frozen=True, eq=False)
+class _At:
+    """A point of every group, its predictions, the objectives, and the sizes of what they are sums of."""
+
+    f: Array
+    z: Array
+    value: Array
+    terms: Array
+
+
+@dataclass(frozen=True, eq=False)
 class _Groups:
     """The objective of every group, (m,): sum_n weight_n l(x_n'f, y_n) + (bend/2)||f||^2 + slope'f."""
 
@@ -173,12 +184,12 @@ class _Groups:
     def sums(self, values: Array) -> Array:
         return np.asarray(np.add.reduceat(values, self.rows.offsets[:-1]))
 
-    def value(self, f: Array, z: Array) -> tuple[Array, Array]:
-        """The objectives, and the sizes of what they are sums of: their rounding."""
+    def at(self, f: Array, z: Array) -> _At:
+        """The objectives at a point of every group, whose predictions are z."""
         of_rows = self.sums(self.weights * self.loss.value(z, self.y))
         square = 0.5 * self.bend * (f * f).sum(axis=1)
         linear = self.slope * f
-        return of_rows + square + linear.sum(axis=1), of_rows + square + np.abs(linear).sum(axis=1)
+        return _At(f, z, of_rows + square + linear.sum(axis=1), of_rows + square + np.abs(linear).sum(axis=1))
 
     def scale(self, slopes: Array, f: Array) -> Array:
         """The largest of the terms that cancel in a gradient, from the slopes of every row."""
@@ -189,29 +200,28 @@ class _Groups:
         ]
         return np.asarray(np.max(terms, axis=0))
 
-    def inverses(self, z: Array, which: npt.NDArray[np.bool_]) -> Array:
-        """The inverse Hessians of some groups, (number of them, d, d)."""
+    def roots(self, z: Array, which: npt.NDArray[np.bool_]) -> list[Array]:
+        """The Cholesky factors of the Hessians of some groups, each (d, d)."""
         hessians = self.rows.grams(self.weights * self.loss.curvature(z, self.y), which)
         hessians += self.bend[which, None, None] * np.eye(self.slope.shape[1])
-        try:
-            return np.asarray(np.linalg.inv(hessians))
-        except np.linalg.LinAlgError:
-            raise NotConverged("a Hessian is singular, and the optimum is not unique: choose reg > 0") from None
+        found = [lapack.dpotrf(hessian.T, lower=1, overwrite_a=1) for hessian in hessians]
+        if any(failed for _, failed in found):
+            raise NotConverged("a Hessian is singular, and the optimum is not unique: choose reg > 0")
+        return [root for root, _ in found]
 
-    def lengths(self, f: Array, z: Array, step: Array, along: Array, descent: Array) -> Array:
-        """Return the lengths along the steps: 1, halved until the objective falls, or stands still to rounding.
+    def moved(self, at: _At, step: Array, along: Array, descent: Array) -> _At:
+        """Return the points at length 1 along the steps, halved until the objective falls, or stands still to rounding.
 
         Predictions are linear along a step: a trial costs no product with the rows.
         """
-        value, terms = self.value(f, z)
-        size, slack = np.ones(len(f)), ROUNDINGS * np.finfo(float).eps * terms
+        size, slack = np.ones(len(step)), ROUNDINGS * np.finfo(float).eps * at.terms
         for _ in range(HALVINGS):
-            there, _ = self.value(f + size[:, None] * step, z + np.repeat(size, np.diff(self.rows.offsets)) * along)
-            short = ~(there <= value + ARMIJO * size * descent + slack)
+            there = self.at(at.f + size[:, None] * step, at.z + np.repeat(size, np.diff(self.rows.offsets)) * along)
+            short = ~(there.value <= at.value + ARMIJO * size * descent + slack)
             if not short.any():
                 break
             size[short] *= 0.5
-        return size
+        return there
 
 
 def _newton(groups: _Groups, start: Array | None) -> _Least:
@@ -220,11 +230,12 @@ def _newton(groups: _Groups, start: Array | None) -> _Least:
     No group's numbers depend on another one: a node by itself finds the same bits.
     """
     rows, y, loss = groups.rows, groups.y, groups.loss
-    f = np.zeros_like(groups.slope) if start is None else start.copy()
-    z = rows.predictions(f)
-    inverses, stale = np.zeros((*f.shape, f.shape[1])), np.ones(len(f), dtype=bool)
+    f = np.zeros_like(groups.slope) if start is None else start
+    at = groups.at(f, rows.predictions(f))
+    roots, stale = np.empty(len(f), dtype=object), np.ones(len(f), dtype=bool)
     before = np.full(len(f), np.inf)
     for iteration in range(LIMIT):
+        f, z = at.f, at.z
         slopes = groups.weights * loss.gradient(z, y)
         of_rows = rows.back(slopes)
         gradient = of_rows + groups.bend[:, None] * f + groups.slope
@@ -237,12 +248,11 @@ def _newton(groups: _Groups, start: Array | None) -> _Least:
         if iteration:
             stale = ~done & (residual > CONTRACTION * before)
         if stale.any():
-            inverses[stale] = groups.inverses(z, stale)
-        step = -np.matmul(inverses, gradient[:, :, None])[:, :, 0]
-        step[done] = 0.0
-        along = rows.predictions(step)
-        size = groups.lengths(f, z, step, along, (step * gradient).sum(axis=1))
-        f = f + size[:, None] * step
-        z = z + np.repeat(size, np.diff(rows.offsets)) * along
+            for node, root in zip(np.flatnonzero(stale), groups.roots(z, stale), strict=True):
+                roots[node] = root
+        step = np.zeros_like(f)
+        for node in np.flatnonzero(~done):
+            step[node], _ = lapack.dpotrs(roots[node], -gradient[node], lower=1)
+        at = groups.moved(at, step, rows.predictions(step), (step * gradient).sum(axis=1))
         before = residual
     raise NotConverged(f"Newton's method left a residual of {residual.max():.2e} after {LIMIT} steps: raise reg")

@@ -74,7 +74,10 @@ class Rows:
     def grams(self, weights: Array, which: npt.NDArray[np.bool_] | None = None) -> Array:
         """Return X_i' diag(w_i) X_i, (N, d, d), from weights a row >= 0, (n,); of some nodes, where `which` says so."""
         roots, nodes = np.sqrt(weights), range(len(self.parts)) if which is None else np.flatnonzero(which).tolist()
-        return np.stack([_gram(self.parts[node], self.of_node(roots, node)) for node in nodes])
+        found = np.empty((len(nodes), self.features, self.features))
+        for place, node in enumerate(nodes):
+            found[place] = _gram(self.parts[node], self.of_node(roots, node))
+        return found
 
     @cached_property
     def norms(self) -> Array:
