@@ -20,6 +20,7 @@ import numpy as np
 from cvxpriv.mechanisms.codebook import Codebook, Stated, codebook
 from cvxpriv.mechanisms.column_utility import column_utility
 from cvxpriv.mechanisms.likelihood import most_likely
+from cvxpriv.mechanisms.noisy_frequencies import NoisyCounts
 from cvxpriv.mechanisms.release import RELEASED, Channel
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
@@ -57,6 +58,11 @@ STATED = (
     "How often the values of a column occur among these rows is stated by their owner, rounded to steps of {step:.0%}, "
     "for the outputs seldom determine it. cvxpriv.decode makes intervals of it."
 )
+NOISY = (
+    "The shares below are those of the table that the mechanism was designed on, by its noisy counts, which stand in "
+    "bundle.json and are as public as P(Y|X). cvxpriv.decode makes intervals of them, for the noise and for the number "
+    "of records, or from the outputs where these tell more."
+)
 PROMISE = (
     "Each row was drawn once from P(Y|X), and the figures are averages over the population of the table that the "
     "mechanism was designed on. They promise nothing about a single person, about other attributes, about two releases "
@@ -81,7 +87,7 @@ class Designed(Channel, Protocol):
     def origin(self) -> Mapping[str, Any]: ...
 
     @property
-    def prior(self) -> Array | None: ...
+    def noisy(self) -> NoisyCounts | None: ...
 
 
 def is_bundle(path: PathLike) -> bool:
@@ -118,10 +124,8 @@ def contents_of(
     shown = may_show(mechanism) if matrix is None else matrix
     drawn = released[name].value_counts().reindex(list(mechanism.outputs), fill_value=0)
     counts = np.array(drawn.tolist(), dtype=np.float64)
-    stated = None if may_show(mechanism) else Stated.of(mechanism.inputs, symbols)
-    prior = mechanism.prior if stated is None else stated.likely
-    if prior is None:
-        prior = most_likely(mechanism.array, counts).p
+    stated = mechanism.noisy if may_show(mechanism) else Stated.of(mechanism.inputs, symbols)
+    prior = most_likely(mechanism.array, counts).p if stated is None else stated.likely
     book = codebook(mechanism.array, mechanism.inputs, mechanism.outputs, counts, prior, 0.0 if shown else STEP)
     document = _document(mechanism, released, book, stated, shown, name, len(released) if given is None else given)
     return {
@@ -152,7 +156,7 @@ def _document(
     mechanism: Designed,
     released: pd.DataFrame,
     book: Codebook,
-    stated: Stated | None,
+    stated: Stated | NoisyCounts | None,
     shown: bool,
     name: str,
     given: int,
@@ -183,11 +187,11 @@ def _document(
 
 
 def _utility(
-    mechanism: Designed, book: Codebook, stated: Stated | None, shown: bool, kept: Sequence[str]
+    mechanism: Designed, book: Codebook, stated: Stated | NoisyCounts | None, shown: bool, kept: Sequence[str]
 ) -> list[dict[str, Any]]:
     """Return what the rows tell of each column, by the codebook's distribution; whole per cent without P(Y|X)."""
     recipe, rows = mechanism.recipe if shown else None, int(book.counts.sum())
-    found = column_utility(mechanism.array, mechanism.inputs, book.prior, recipe, rows, stated is not None)
+    found = column_utility(mechanism.array, mechanism.inputs, book.prior, recipe, rows, stated)
     measured = found.select_dtypes(float).columns
     found[measured] = found[measured].round(4 if shown else 2)
     whole = {"guess_nothing": None, "guess_y": 1.0, "guess_x": 1.0, "row_worth": 1.0, "within": None}
@@ -260,7 +264,7 @@ def _readme(document: Mapping[str, Any], book: Codebook, matrix: Array) -> str:
             if stated is None
             else [
                 "How often values occur\n"
-                + paragraph(STATED.format(step=min(stated["step"], 1.0)))
+                + paragraph(STATED.format(step=min(stated["step"], 1.0)) if "step" in stated else NOISY)
                 + "\n"
                 + _stated(stated)
             ]

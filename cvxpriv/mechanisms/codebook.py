@@ -212,14 +212,22 @@ class Stated:
 
     def document(self) -> dict[str, object]:
         """Return the frequencies as a bundle holds them."""
-        symbols = len(self.inputs)
-        told: dict[str, dict[str, float]] = {}
-        values = [
-            (column, value[0]) for column in self.inputs.columns for value in statistics_of(self.inputs, [column])[0]
-        ]
-        for (column, value), share in zip(values, self.shares[symbols:].tolist(), strict=True):
-            told.setdefault(column, {})[value] = share
+        symbols, given = len(self.inputs), iter(self.shares[len(self.inputs) :].tolist())
+        told = {column: {value: next(given) for value in one} for column, one in by_column(self.inputs).items()}
         return {"step": self.step, "symbols": self.shares[:symbols].tolist(), "columns": told}
+
+
+def by_column(inputs: Alphabet, prior: Array | None = None) -> dict[str, dict[str, float]]:
+    """Return the chance of each value of each column, to four digits; 0 without a distribution of X.
+
+    >>> by_column(Alphabet(("a", "b"), (("0", "0"), ("0", "1"))), np.array([0.25, 0.75]))
+    {'a': {'0': 1.0}, 'b': {'0': 0.25, '1': 0.75}}
+    """
+    found, given = {}, np.zeros(len(inputs)) if prior is None else prior
+    for column in inputs.columns:
+        values, sums = statistics_of(inputs, [column])
+        found[column] = {value[0]: round(float(one @ given), 4) for value, one in zip(values, sums, strict=True)}
+    return found
 
 
 def parts(inputs: Alphabet) -> Array:

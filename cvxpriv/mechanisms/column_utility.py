@@ -7,17 +7,18 @@ Two uses of rows, column by column:
   value itself. Their quotient is the share of a row that a row of Y is worth: 1,000 rows of worth .2 estimate as well
   as 200 rows of the column. It is that of the column's worst value, and 0 where Y does not determine a frequency.
 - **Within**: half the width of a recipient's 95% interval for the frequency of the column's worst value. A bundle of a
-  private table states rounded frequencies (`cvxpriv.mechanisms.codebook`), so it does not depend on Y; elsewhere it
-  follows from the rows' worth, and is .5 where nothing is determined.
+  private table states rounded frequencies (`cvxpriv.mechanisms.codebook`), so it does not depend on Y. One with noise in
+  its table states noisy counts (`cvxpriv.mechanisms.noisy_frequencies`); where the rows' worth tells more, it follows
+  from that.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import ndtri
 
 from cvxpriv.mechanisms.codebook import Stated, statistics_of
-from cvxpriv.mechanisms.frequencies import identifiable, spread
+from cvxpriv.mechanisms.frequencies import half_widths, identifiable, spread
+from cvxpriv.mechanisms.noisy_frequencies import NoisyCounts
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
 from cvxpriv.tables.alphabets import Alphabet
@@ -26,7 +27,12 @@ from cvxpriv.tables.recipe import Recipe
 
 
 def column_utility(
-    matrix: Array, inputs: Alphabet, prior: Array, recipe: Recipe | None = None, rows: int = 0, stated: bool = True
+    matrix: Array,
+    inputs: Alphabet,
+    prior: Array,
+    recipe: Recipe | None = None,
+    rows: int = 0,
+    stated: Stated | NoisyCounts | None = None,
 ) -> pd.DataFrame:
     """Return what Y tells of each column of X.
 
@@ -34,7 +40,7 @@ def column_utility(
     `prior`: (|X|,).
     `recipe`: Recipe that made the symbols: its columns are said to be coarsened.
     `rows`: Number of released rows; 0 if it is not known: `within` is then missing.
-    `stated`: Whether the bundle states frequencies.
+    `stated`: The frequencies that the bundle states.
     Returns: One row a column: column, role, values, guess_nothing, guess_y, guess_x, row_worth, within.
 
     >>> kept = column_utility(np.array([[0.9, 0.1], [0.1, 0.9]]), Alphabet.numbered("ill", 2), np.array([0.5, 0.5]))
@@ -43,7 +49,6 @@ def column_utility(
     """
     coarse = {step.column for step in recipe.steps} if recipe is not None else set()
     found = []
-    told = Stated.of(inputs, prior * rows) if stated and rows else None
     for column in inputs.columns:
         values, sums = statistics_of(inputs, [column])
         joint = sums * prior
@@ -56,25 +61,22 @@ def column_utility(
                 "guess_y": float((joint @ matrix).max(axis=0).sum()),
                 "guess_x": 1.0,
                 "row_worth": worth(matrix, prior, sums),
-                "within": _from_rows(matrix, prior, sums, rows) if told is None else _half_width(told, sums),
+                "within": _half_width(stated, matrix, prior, sums, rows),
             }
         )
     return pd.DataFrame(found)
 
 
-def _half_width(told: Stated, statistics: Array) -> float:
-    low, high = told.intervals(statistics)
-    return float((high - low).max()) / 2
-
-
-def _from_rows(matrix: Array, prior: Array, statistics: Array, rows: int) -> float:
-    """Return half the width of the widest interval from rows of Y alone."""
+def _half_width(
+    stated: Stated | NoisyCounts | None, matrix: Array, prior: Array, statistics: Array, rows: int
+) -> float:
     if not rows:
         return float("nan")
-    if not identifiable(matrix, statistics).all():
-        return 0.5
-    variance = spread(matrix, np.maximum(prior @ matrix, 1e-300), statistics)[1].max() / rows
-    return float(min(0.5, ndtri(0.975) * np.sqrt(variance)))
+    if isinstance(stated, Stated):
+        low, high = stated.intervals(statistics)
+        return float((high - low).max()) / 2
+    from_rows = half_widths(matrix, prior, statistics, rows)
+    return float((from_rows if stated is None else np.minimum(from_rows, stated.half_widths(statistics))).max())
 
 
 def private_columns(table: JointTable, matrix: Array) -> pd.DataFrame:

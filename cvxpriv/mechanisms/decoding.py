@@ -16,9 +16,10 @@ import numpy as np
 
 from cvxpriv.errors import DataError, shown, suggest
 from cvxpriv.mechanisms.bundle import DOCUMENT, FORMAT, ROWS, VERSION
-from cvxpriv.mechanisms.codebook import stated_in, statistics_of
-from cvxpriv.mechanisms.frequencies import estimates
+from cvxpriv.mechanisms.codebook import Stated, stated_in, statistics_of
+from cvxpriv.mechanisms.frequencies import estimates, half_widths
 from cvxpriv.mechanisms.mechanism import stochastic_matrix
+from cvxpriv.mechanisms.noisy_frequencies import NoisyCounts, counts_in
 from cvxpriv.numerics.arrays import Array, Flags
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
@@ -32,6 +33,10 @@ __all__ = ["Bundle", "Decoded", "decode", "read_bundle"]
 STATED = (
     "The owner states how often values occur among these rows, rounded to {step:.0%}: low and high hold every "
     "frequency in the population that fits the rounding and the number of rows."
+)
+COUNTED = (
+    "Estimates and intervals come from the noisy counts of the table that the mechanism was designed on, and allow for "
+    "their noise; from the outputs of these rows where those are expected to tell more."
 )
 UNKNOWN = (
     "Rows with identifiable=False are not determined by any number of outputs: their estimate is made with the "
@@ -69,6 +74,8 @@ class Decoded:
         told = self.bundle.stated
         if told is None:
             return (SAMPLE, UNKNOWN)
+        if isinstance(told, NoisyCounts):
+            return (SAMPLE, COUNTED, INVERTED)
         return (SAMPLE, STATED.format(step=min(told.step, 1.0)), *([] if self.bundle.matrix is None else [INVERTED]))
 
     def frequencies(self, *columns: str) -> pd.DataFrame:
@@ -78,9 +85,9 @@ class Decoded:
         -------
         DataFrame
             One row for each combination of values that is a symbol of X: ``estimate``, and ``low`` and ``high``, the
-            ends of its interval. They follow from the frequencies that the bundle states, or where it states none from
-            the outputs, by maximum likelihood. With P(Y|X) also ``unbiased``, which may lie outside [0, 1] and is NaN
-            where ``identifiable`` is False.
+            ends of its interval. They follow from the frequencies or noisy counts that the bundle states; where it
+            states none, or the outputs tell more than noisy counts, from these by maximum likelihood. With P(Y|X) also
+            ``unbiased``, which may lie outside [0, 1] and is NaN where ``identifiable`` is False.
 
         Raises
         ------
@@ -109,11 +116,17 @@ class Decoded:
             found = {"estimate": middle, "low": np.minimum(low, middle), "high": np.maximum(high, middle)}
         if self.bundle.matrix is not None:
             outputs = estimates(self.bundle.matrix, self.bundle.counts, sums, self.level)
+            ends = {"estimate": outputs.likely, "low": outputs.low, "high": outputs.high}
             if stated is None:
                 spread = self.bundle.counts @ self.bundle.posterior
                 middle = np.where(outputs.known, outputs.likely, sums @ (spread / spread.sum()))
-                low, high = np.minimum(outputs.low, middle), np.maximum(outputs.high, middle)
-                found = {"estimate": middle, "low": low, "high": high}
+                found = {**ends, "estimate": middle, "low": np.minimum(outputs.low, middle)}
+                found["high"] = np.maximum(outputs.high, middle)
+            elif isinstance(stated, NoisyCounts):
+                rows = float(self.bundle.counts.sum())
+                expected = half_widths(self.bundle.matrix, stated.prior, sums, rows, self.level)
+                nearer = expected < stated.half_widths(sums, self.level)  # known before the outputs are looked at
+                found = {name: np.where(nearer, ends[name], one) for name, one in found.items()}
             found |= {"unbiased": outputs.unbiased, "identifiable": outputs.known}
         return pd.DataFrame(found, index=index)
 
@@ -172,8 +185,8 @@ class Bundle:
         Step to which the posterior is rounded.
     withheld : str
         The reason why there is no matrix.
-    stated : Stated or None
-        The frequencies that the owner states; None where P(Y|X) may be published.
+    stated : Stated, NoisyCounts or None
+        The frequencies that the owner states, or noisy counts where P(Y|X) may be published.
     """
 
     def __init__(self, document: Mapping[str, Any], rows: bytes) -> None:
@@ -191,7 +204,11 @@ class Bundle:
             raise DataError("its codebook holds numbers that are no chances")
         self.counts = self._counted(str(document["column"]), rows)
         told = document["frequencies"]
-        self.stated = None if told is None else stated_in(told, self.inputs, int(self.counts.sum()))
+        self.stated: Stated | NoisyCounts | None = None
+        if told is not None and "noisy_counts" in told:
+            self.stated = counts_in(told, self.inputs)
+        elif told is not None:
+            self.stated = stated_in(told, self.inputs, int(self.counts.sum()))
         if self.stated is None and self.matrix is None:
             raise DataError("it has neither P(Y|X) nor stated frequencies")
 

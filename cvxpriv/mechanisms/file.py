@@ -11,7 +11,7 @@ from cvxpriv.errors import DataError, suggest
 FORMAT = "cvxpriv-mechanism"
 VERSION = 2
 """The version of the format; it changes when an older cvxpriv would misread a newer file."""
-OPTIONAL = frozenset({"recipe", "prior"})
+OPTIONAL = frozenset({"recipe", "noisy"})
 """Keys that a file need not have."""
 
 
@@ -28,7 +28,7 @@ class Fields(NamedTuple):
     origin: dict[str, str | int | float | bool | None]
     constraints: tuple[dict[str, Any], ...]
     recipe: dict[str, Any] | None = None
-    prior: list[float] | None = None
+    noisy: dict[str, Any] | None = None
 
 
 def dump(fields: Fields) -> str:
@@ -132,10 +132,6 @@ def _matrix(key: str, value: object) -> list[list[float]]:
     return [[_number(f"{key}[{i}, {j}]", cell) for j, cell in enumerate(row)] for i, row in enumerate(rows)]
 
 
-def _numbers(key: str, value: object) -> list[float]:
-    return [_number(f"{key}[{i}]", cell) for i, cell in enumerate(_list(key, value, "a list of numbers"))]
-
-
 def _figures(key: str, value: object) -> dict[str, float]:
     return {name: _number(f"{key}[{name!r}]", cell) for name, cell in _object(key, value).items()}
 
@@ -180,5 +176,5 @@ _READERS: dict[str, Callable[[str, object], Any]] = {
     "origin": _origin,
     "constraints": _objects,
     "recipe": _object,
-    "prior": _numbers,
+    "noisy": _object,
 }

@@ -21,7 +21,7 @@ from cvxpriv.errors import SolverFailure
 from cvxpriv.mechanisms.likelihood import most_likely
 from cvxpriv.numerics.arrays import Array, Flags
 
-__all__ = ["Estimates", "clopper_pearson", "estimates", "extreme", "identifiable", "spread"]
+__all__ = ["Estimates", "clopper_pearson", "estimates", "extreme", "half_widths", "identifiable", "spread"]
 
 RANK = 1e-6
 """Singular values below this part of the largest count as zero."""
@@ -98,6 +98,16 @@ def spread(matrix: Array, chances: Array, statistics: Array) -> tuple[Array, Arr
     weighed = matrix / chances
     weights = statistics @ (np.linalg.pinv(weighed @ matrix.T, rcond=RANK**2, hermitian=True) @ weighed)
     return weights, np.maximum(weights**2 @ chances - (weights @ chances) ** 2, 0.0)
+
+
+def half_widths(matrix: Array, prior: Array, statistics: Array, rows: float, level: float = 0.95) -> Array:
+    """Return half the widths that intervals from the outputs have about, ``(statistics,)``; .5 where unidentifiable.
+
+    `prior`: Of X, ``(|X|,)``.
+    """
+    variance = spread(matrix, np.maximum(prior @ matrix, 1e-300), statistics)[1] / rows
+    found = np.minimum(0.5, ndtri((1.0 + level) / 2) * np.sqrt(variance))
+    return np.where(identifiable(matrix, statistics), found, 0.5)
 
 
 def clopper_pearson(counts: Array, rows: float, miss: float) -> Array:

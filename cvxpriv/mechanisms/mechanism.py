@@ -22,6 +22,7 @@ from cvxpriv.constraints.gate import excess
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.mechanisms.bundle import contents_of, may_show, write_bundle
 from cvxpriv.mechanisms.file import Fields, dump, parse
+from cvxpriv.mechanisms.noisy_frequencies import NoisyCounts, counts_in
 from cvxpriv.mechanisms.release import RELEASED, Unseen, release
 from cvxpriv.mechanisms.revealing import Reveals, reveals
 from cvxpriv.numerics.arrays import Array
@@ -93,8 +94,8 @@ class Mechanism:
         The constraints that it promises: ready ones, as `cvxpriv.constraints.documents.to_document` writes them.
     recipe : Recipe, optional
         Recipe from raw rows to its symbols; `release` applies it.
-    prior : array, ``(|X|,)``, optional
-        P(X) of the table that it was designed on. Only where noise was put into that table first: a bundle needs it.
+    noisy : NoisyCounts, optional
+        Public counts of X. Only where noise was put into the table first: a bundle states frequencies from them.
 
     Raises
     ------
@@ -119,7 +120,7 @@ class Mechanism:
     origin: Mapping[str, Fact] = field(default_factory=dict)
     constraints: Sequence[Mapping[str, Any]] = ()
     recipe: Recipe | None = None
-    prior: Array | None = None
+    noisy: NoisyCounts | None = None
 
     def __post_init__(self) -> None:
         matrix = stochastic_matrix(self.matrix, "matrix")
@@ -136,12 +137,6 @@ class Mechanism:
         object.__setattr__(self, "origin", MappingProxyType(dict(self.origin)))
         object.__setattr__(self, "constraints", tuple(dict(one) for one in self.constraints))
         _require_kept(matrix, self.constraints)
-        if self.prior is not None:
-            object.__setattr__(self, "prior", stochastic_matrix([self.prior], "prior")[0])
-            if len(self.prior) != len(self.inputs):
-                raise DataError(
-                    f"prior has {len(self.prior)} entries, expected one for each of {len(self.inputs)} symbols"
-                )
 
     @property
     def array(self) -> Array:
@@ -200,7 +195,8 @@ class Mechanism:
             Folder, or a zip file where it ends in ``.zip``.
         matrix : bool, optional
             Whether P(Y|X) goes with it. None: where it may be published, because noise was put into the table first
-            (`cvxpriv.private_table`). Elsewhere the bundle states how often values of X occur among the rows, rounded.
+            (`cvxpriv.private_table`). Elsewhere the bundle states how often values of X occur among the rows, rounded;
+            there it states the noisy counts.
 
         Returns
         -------
@@ -260,7 +256,7 @@ class Mechanism:
             origin=dict(self.origin),
             constraints=tuple(dict(one) for one in self.constraints),
             recipe=None if self.recipe is None else self.recipe.document(),
-            prior=None if self.prior is None else np.asarray(self.prior).tolist(),
+            noisy=None if self.noisy is None else self.noisy.document(),
         )
         return write_text(path, dump(fields))
 
@@ -288,9 +284,9 @@ class Mechanism:
                 fields.origin,
                 fields.constraints,
                 None if fields.recipe is None else Recipe.of(fields.recipe),
-                None if fields.prior is None else np.array(fields.prior, dtype=np.float64),
+                None if fields.noisy is None else counts_in(fields.noisy, inputs),
             )
-        except (DataError, ModelError) as error:
+        except (DataError, ModelError, KeyError, TypeError, ValueError) as error:
             raise DataError(f"path={str(path)!r} holds no usable mechanism: {error}") from error
 
     def __repr__(self) -> str:

@@ -111,7 +111,7 @@ def private_table(
     released = whole_counts(nearest_shares(noisy.astype(np.float64), float(total)), total)
     smoothing = 0.0 if released.any(axis=0).all() else EVEN
     made = JointTable.from_counts(released, private, public, smoothing=smoothing)
-    return replace(made, recipe=table.recipe, protection=protection)
+    return replace(made, recipe=table.recipe, protection=replace(protection, noisy_counts=noisy.sum(axis=0).tolist()))
 
 
 def release_of(protection: Protection) -> Release:

@@ -22,6 +22,7 @@ from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt import Residuals
 from cvxpriv.mechanisms.mechanism import Mechanism, provenance
+from cvxpriv.mechanisms.noisy_frequencies import NoisyCounts
 from cvxpriv.numerics.arguments import real_numbers, require_callback
 from cvxpriv.numerics.arrays import Array, Values, measured_each, single, stack, starts_in, take
 from cvxpriv.numerics.doors import door
@@ -118,7 +119,7 @@ class AlternatingRun(MechanismRun["AlternatingModel", Settings]):
             origin=provenance(**asdict(self.settings), **published(table.protection)),
             constraints=self.kept,
             recipe=table.recipe,
-            prior=None if table.protection is None else table.p_x,
+            noisy=NoisyCounts.of(table),
         )
 
     def saved(self) -> dict[str, Any]:

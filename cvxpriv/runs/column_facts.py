@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from cvxpriv.mechanisms.codebook import Stated
 from cvxpriv.mechanisms.column_utility import column_utility, private_columns
+from cvxpriv.mechanisms.noisy_frequencies import NoisyCounts
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Section, Table
@@ -25,7 +27,8 @@ def columns_of(run: Run, mechanism: Array | None = None) -> pd.DataFrame:
     `mechanism`: That of another point of the curve. None: that of the run.
     """
     table, matrix = run.problem.table, run.mechanism if mechanism is None else mechanism
-    rows, stated = table.records or 0, table.protection is None
+    rows = table.records or 0
+    stated = NoisyCounts.of(table) if table.protection else Stated.of(table.public, table.p_x * rows)
     public = column_utility(matrix, table.public, table.p_x, table.recipe, rows, stated)
     return pd.concat([private_columns(table, matrix), public], ignore_index=True)
 
@@ -78,6 +81,11 @@ def _column_notes(run: Run, found: pd.DataFrame, output: str) -> list[str]:
         notes.append(
             "A bundle states these frequencies, rounded: their width follows from the rounding and the number of rows, "
             "at any rate."
+        )
+    else:
+        notes.append(
+            "A bundle states the noisy counts, and frequencies follow from them at any rate; where the outputs tell "
+            "more, from these."
         )
     if (found["role"] == "coarsened").any():
         notes.append(f"Coarsened columns stand for classes: within a class {output} tells nothing.")

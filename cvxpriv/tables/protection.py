@@ -25,6 +25,7 @@ class Protection:
     `epsilon`, `delta`: The guarantee. Without a delta the noise is Laplace, else Gaussian.
     `adjacency`: One of `ADJACENCIES`.
     `scale`: Scale of the Laplace noise, or standard deviation of the Gaussian noise, in records.
+    `noisy_counts`: Noisy counts of the symbols of X, before they were cut at zero: as public as all that follows.
     `secure`: Whether the noise came from the operating system's secure randomness.
     Raises DataError: An unknown adjacency.
 
@@ -37,8 +38,10 @@ class Protection:
     adjacency: str
     scale: float
     secure: bool = True
+    noisy_counts: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "noisy_counts", tuple(self.noisy_counts))
         if self.adjacency not in ADJACENCIES:
             raise DataError(f"adjacency={self.adjacency!r}: {suggest(str(self.adjacency), ADJACENCIES)}")
 

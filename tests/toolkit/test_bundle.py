@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,11 +15,12 @@ from hypothesis import given, settings, strategies as st
 from scipy.optimize import minimize
 
 import cvxpriv as cpv
-from cvxpriv.errors import CvxprivError
+from cvxpriv.errors import CvxprivError, DataError
 from cvxpriv.mechanisms.bundle import contents_of
 from cvxpriv.mechanisms.codebook import LEAST, Stated, parts
 from cvxpriv.mechanisms.frequencies import estimates
 from cvxpriv.mechanisms.likelihood import most_likely
+from cvxpriv.mechanisms.noisy_frequencies import NoisyCounts, counts_in
 from cvxpriv.tables.joint import Alphabet
 
 INPUTS = Alphabet(("age", "sex"), (("old", "F"), ("old", "M"), ("young", "F"), ("young", "M")))
@@ -224,9 +227,70 @@ def test_a_mechanism_that_may_be_published_brings_its_matrix_along(tmp_path: Pat
     cpv.Mechanism.load(tmp_path / "m.json").bundle(pd.DataFrame({"X": ["0", "1"] * 20}), tmp_path / "b")
     held = json.loads((tmp_path / "b" / "bundle.json").read_text())
     assert held["matrix"] is not None
-    assert held["frequencies"] is None  # they would be those of the rows, without noise
-    assert np.allclose(made.prior, table.p_x, rtol=0, atol=0)
-    assert cpv.models.PrivacyFunnel(cpv.JointTable.from_counts([[4, 1], [1, 4]])).solve().as_mechanism().prior is None
+    assert made.noisy is not None  # those of the rows would be without noise
+    assert held["frequencies"] == json.loads(json.dumps(made.noisy.document()))
+    assert np.allclose(made.noisy.prior, table.p_x, rtol=0, atol=0)
+    assert cpv.models.PrivacyFunnel(cpv.JointTable.from_counts([[4, 1], [1, 4]])).solve().as_mechanism().noisy is None
+    decoded = cpv.decode(tmp_path / "b")
+    assert "noisy counts" in decoded.notes[1]
+    found = decoded.frequencies("X")
+    assert list(found) == ["estimate", "low", "high", "unbiased", "identifiable"]
+    assert ((found["low"] <= found["estimate"]) & (found["estimate"] <= found["high"])).all()
+    assert "noisy counts" in " ".join((tmp_path / "b" / "README.txt").read_text().split())
+
+
+def noisy_counts(rng: np.random.Generator, truth: np.ndarray, epsilon: float, delta: float, adjacency: str) -> Any:
+    table = cpv.JointTable.from_counts(rng.multinomial(300, truth.ravel()).reshape(2, 4))
+    domain, seed = {"S": [0, 1], "X": [0, 1, 2, 3]}, int(rng.integers(2**40))
+    return cpv.private_table(table, epsilon, delta, domain=domain, adjacency=adjacency, noise_seed=seed)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "adjacency"),
+    [(1.0, 0.0, "replace-one"), (0.1, 0.0, "replace-one"), (1.0, 1e-6, "replace-one"), (1.0, 0.0, "add-or-remove-one")],
+)
+@pytest.mark.parametrize("studies", [8, pytest.param(150, marks=pytest.mark.slow)])
+@pytest.mark.filterwarnings("ignore:noise_seed makes:UserWarning")
+def test_intervals_of_noisy_counts_hold_the_truth(epsilon: float, delta: float, adjacency: str, studies: int) -> None:
+    rng, held, half = np.random.default_rng(3), np.zeros(len(STATISTICS)), np.zeros(len(STATISTICS))
+    truth = rng.dirichlet(np.full(8, 0.7)).reshape(2, 4)
+    for _ in range(studies):
+        told = NoisyCounts.of(noisy_counts(rng, truth, epsilon, delta, adjacency))
+        assert told is not None
+        low, high = told.intervals(STATISTICS)
+        held += (low <= STATISTICS @ truth.sum(axis=0)) & (STATISTICS @ truth.sum(axis=0) <= high)
+        half += (high - low) / 2 / studies
+    # Cautious at 95%. Four standard deviations below it, for each of seven statistics.
+    assert held.min() >= 0.95 * studies - 4 * np.sqrt(0.05 * 0.95 * studies), held
+    wider = 0.03 if adjacency == "replace-one" else 0.05  # the number of records is uncertain too
+    assert (half <= told.half_widths(STATISTICS) + wider).all()  # about what is expected: no caution beyond need
+
+
+@pytest.mark.filterwarnings("ignore:noise_seed makes:UserWarning")
+def test_outputs_give_the_interval_where_the_noise_tells_less(tmp_path: Path) -> None:
+    rng, truth, held, places = np.random.default_rng(4), np.full((2, 4), 0.125), 0, 0
+    for epsilon, from_outputs in ((0.01, True), (2.0, False)):
+        for _ in range(3):
+            told = NoisyCounts.of(noisy_counts(rng, truth, epsilon, 0.0, "replace-one"))
+            made = replace(MECHANISM, noisy=told, origin={"publish": "may be published"})
+            rows = PEOPLE.iloc[rng.integers(len(PEOPLE), size=300)]
+            made.bundle(rows, tmp_path / "b.zip")
+            found = cpv.decode(tmp_path / "b.zip").frequencies()
+            assert not from_outputs or (found["high"] - found["low"] < 0.5).all()
+            held += int(((found["low"] <= 0.25) & (found["high"] >= 0.25)).sum())
+            places += len(found)
+    assert held >= 0.95 * places - 4 * np.sqrt(0.05 * 0.95 * places)
+
+
+@pytest.mark.filterwarnings("ignore:noise_seed makes:UserWarning")
+def test_damaged_noisy_counts_are_refused() -> None:
+    told = NoisyCounts.of(noisy_counts(np.random.default_rng(5), np.full((2, 4), 0.125), 1.0, 0.0, "replace-one"))
+    assert told is not None
+    document = told.document()
+    assert counts_in(document, told.inputs).document() == document
+    for change in ({"cells": 0}, {"scale": -1.0}, {"records": "many"}, {"prior": [0.5] * 4}, {"noisy_counts": [1.0]}):
+        with pytest.raises(DataError, match="design the mechanism again"):
+            counts_in({**document, **change}, INPUTS)
 
 
 def test_a_bundle_that_was_changed_is_refused(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from cvxpriv.divergences import FDivergence, divergence
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.kkt import Residuals
 from cvxpriv.mechanisms.mechanism import Mechanism, provenance
+from cvxpriv.mechanisms.noisy_frequencies import NoisyCounts
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.facts import Facts
 from cvxpriv.reports.files import PathLike
@@ -190,7 +191,7 @@ class InferenceRun(MechanismRun[Problem, Settings]):
             ),
             constraints=self.kept,
             recipe=table.recipe,
-            prior=None if table.protection is None else table.p_x,
+            noisy=NoisyCounts.of(table),
         )
 
     def described(self, beside: Beside) -> Facts:

@@ -16,6 +16,7 @@ from cvxpriv.bounds.constrained_certificate import certificate_of
 from cvxpriv.errors import DataError
 from cvxpriv.kkt import Residuals
 from cvxpriv.mechanisms.mechanism import Mechanism, provenance
+from cvxpriv.mechanisms.noisy_frequencies import NoisyCounts
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.facts import Facts
 from cvxpriv.runs.codec import decoded
@@ -126,7 +127,7 @@ class FunnelRun(MechanismRun[Problem, Settings]):
             origin=provenance(**asdict(self.settings), **published(table.protection)),
             constraints=self.kept,
             recipe=table.recipe,
-            prior=None if table.protection is None else table.p_x,
+            noisy=NoisyCounts.of(table),
         )
 
     def saved(self) -> dict[str, Any]:
