@@ -7,9 +7,9 @@ Two uses of rows, column by column:
   value itself. Their quotient is the share of a row that a row of Y is worth: 1,000 rows of worth .2 estimate as well
   as 200 rows of the column. It is that of the column's worst value, and 0 where Y does not determine a frequency.
 - **Within**: half the width of a recipient's 95% interval for the frequency of the column's worst value. A bundle of a
-  private table states rounded frequencies (`cvxpriv.mechanisms.codebook`), so it does not depend on Y. One with noise in
-  its table states noisy counts (`cvxpriv.mechanisms.noisy_frequencies`); where the rows' worth tells more, it follows
-  from that.
+  private table states rounded frequencies (`cvxpriv.mechanisms.codebook`), so it does not depend on Y. One with noise
+  in its table states noisy counts (`cvxpriv.mechanisms.noisy_frequencies`); where the rows' worth tells more, it
+  follows from that.
 """
 
 from __future__ import annotations
