@@ -25,13 +25,13 @@ from cvxpriv.mechanisms.file import Fields, dump, parse
 from cvxpriv.mechanisms.noisy_frequencies import NoisyCounts, counts_in
 from cvxpriv.mechanisms.release import RELEASED, Unseen, release
 from cvxpriv.mechanisms.revealing import Reveals, reveals
-from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.arrays import Array, read_only
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.files import PathLike, read_text, write_text
 from cvxpriv.reports.provenance import versions
 from cvxpriv.tables.alphabets import Alphabet
-from cvxpriv.tables.arrays import SUM_TOLERANCE, nonnegative_matrix, read_only
+from cvxpriv.tables.arrays import SUM_TOLERANCE, nonnegative_matrix
 from cvxpriv.tables.recipe import Recipe
 
 Fact: TypeAlias = "str | int | float | bool | None"

@@ -7,7 +7,7 @@ with 1 there. Nothing else holds values while an algorithm runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, get_args, get_origin
+from typing import Any, TypeVar, get_args, get_origin
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +16,11 @@ Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
 Values = Mapping[str, Array]
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 __all__ = [
     *("Array", "Flags", "IntArray", "Values"),
-    *("each_start", "measured_each", "put", "single", "stack", "starts_in", "take", "unaliased"),
+    *("each_start", "measured_each", "put", "read_only", "single", "stack", "starts_in", "take", "unaliased"),
 ]
 
 
@@ -80,6 +81,12 @@ def measured_each(figures: Callable[[Values], Mapping[str, float]]) -> Callable[
         return {name: np.array([each[name] for each in several]) for name in several[0]}
 
     return every
+
+
+def read_only(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+    """Return the same array, closed to writing."""
+    array.setflags(write=False)
+    return array
 
 
 def unaliased(kind: Any) -> Any:

@@ -150,12 +150,6 @@ def without_empty(
     return table[np.ix_(rows, columns)], private.take(rows), public.take(columns)
 
 
-def read_only(array: NDArray[Scalar]) -> NDArray[Scalar]:
-    """Return the same array, closed to writing."""
-    array.setflags(write=False)
-    return array
-
-
 def _first(matrix: Array, wrong: NDArray[np.bool_], argument: str) -> str:
     s, x = map(int, np.argwhere(wrong)[0])
     others = int(wrong.sum()) - 1

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxpriv.errors import DataError
-from cvxpriv.numerics.arrays import Array, IntArray
+from cvxpriv.numerics.arrays import Array, IntArray, read_only
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
 from cvxpriv.tables.alphabets import Alphabet
@@ -21,7 +21,6 @@ from cvxpriv.tables.arrays import (
     count_matrix,
     named,
     probability_matrix,
-    read_only,
     require_mass,
     require_match,
     require_total,

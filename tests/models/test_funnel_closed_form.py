@@ -5,7 +5,7 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 import pytest
-from cvxpriv_models.privacy_funnel import closed_form, measures, multiplier, starts
+from cvxpriv_models.privacy_funnel import closed_form, multiplier, starts
 from hypothesis import given, settings, strategies as st
 
 EXACT = 1e-12  # rounding of sums of some hundred terms of size 1
@@ -197,10 +197,10 @@ def test_every_pass_obeys_the_general_descent_identity_and_does_not_rise(seed, f
     state, target = passes(p, s, rate, 7, 3, 0, seed)
     for _ in range(25):
         after = closed_form.iteration(state, p, s, target)
-        sides = measures.descent(state, after, target)
+        sides = closed_form.descent(state, after, target)
         np.testing.assert_allclose(sides.drop, sides.explained, atol=1e-10)
         assert sides.drop.min() >= -EXACT
-        assert measures.utility(after["log_u"]).min() >= rate - EXACT
+        assert closed_form.utility(after["log_u"]).min() >= rate - EXACT
         state = after
 
 
@@ -210,7 +210,7 @@ def test_the_printed_form_of_the_descent_identity_fails_where_the_constraint_was
     worst = 0.0
     for _ in range(10):
         after = closed_form.iteration(before, p, s, target)
-        sides = measures.descent(before, after, target)
+        sides = closed_form.descent(before, after, target)
         u = np.exp(before["log_u"])
         slack = np.sum(u * before["log_w"], axis=(1, 2)) - target
         # PF (10) prints lam sum r KL(w || w_before), which equals lam * slack only when the last pass was tight.
@@ -237,9 +237,9 @@ def test_relaxed_objective_at_the_optimal_q_is_leakage_less_the_entropy_of_s():
     p, s, rate = problem()
     state, _ = passes(p, s, rate, 6, 3, 5)
     fresh = closed_form.complete(state["log_u"], s)
-    value = measures.relaxed_objective(fresh["log_u"], fresh["log_r"], fresh["phi"])
-    np.testing.assert_allclose(value + entropy(s @ p), measures.leakage(state["log_u"], s), atol=EXACT)
-    np.testing.assert_allclose(value, -measures.conditional_entropy(state["log_u"], s), atol=EXACT)
+    value = closed_form.relaxed_objective(fresh["log_u"], fresh["log_r"], fresh["phi"])
+    np.testing.assert_allclose(value + entropy(s @ p), closed_form.leakage(state["log_u"], s), atol=EXACT)
+    np.testing.assert_allclose(value, -closed_form.conditional_entropy(state["log_u"], s), atol=EXACT)
     # PF Lemma 2 says f~ >= 0 (docs/errata.md).
     assert value.max() < -0.1
 
@@ -253,5 +253,5 @@ def test_relaxed_objective_is_the_papers_triple_sum():
     for k in range(len(s)):
         mass = s[k][:, None] * u
         by_sum += np.sum(mass * (np.log(mass) - np.log(r) - np.log(q[:, :, k])))
-    value = measures.relaxed_objective(state["log_u"][:1], state["log_r"][:1], stale_phi)
+    value = closed_form.relaxed_objective(state["log_u"][:1], state["log_r"][:1], stale_phi)
     assert value[0] == pytest.approx(by_sum, abs=EXACT)

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cvxpriv_models.privacy_funnel import (
-    accelerated,
-    closed_form,
-    interior,
-    kkt,
-    line_search,
-    measures,
-    starts,
-)
+from cvxpriv_models.privacy_funnel import accelerated, closed_form, interior, kkt, starts
 from hypothesis import given, settings, strategies as st
 
 REACHED = 1e-7  # what a run has to reach, in nats
@@ -69,7 +61,7 @@ def test_the_slopes_are_the_derivatives_of_leakage_and_utility():
     u, rng, step = np.exp(state["log_u"]), np.random.default_rng(1), 1e-6
     towards = rng.normal(size=u.shape) * u
     towards -= u * (towards.sum(axis=2, keepdims=True) / u.sum(axis=2, keepdims=True))  # rows keep their sums
-    for measure, slope in ((lambda x: measures.leakage(x, s), rise), (measures.utility, log_w)):
+    for measure, slope in ((lambda x: closed_form.leakage(x, s), rise), (closed_form.utility, log_w)):
         quotient = (measure(np.log(u + step * towards)) - measure(np.log(u - step * towards))) / (2 * step)
         np.testing.assert_allclose(np.sum(slope * towards, axis=(1, 2)), quotient, atol=1e-8)
 
@@ -83,7 +75,7 @@ def test_the_identity_fails_where_its_rate_is_slack(fraction):
 def test_a_slack_merging_map_fails():
     p, s, _ = problem(rows=6)
     log_u = deterministic(p, [0, 0, 1, 2, 3, 3], 7)
-    slack_rate = 0.8 * measures.utility(log_u)[0]
+    slack_rate = 0.8 * closed_form.utility(log_u)[0]
     assert kkt.residuals(log_u, p, s, slack_rate - entropy(p)).largest[0] > 1e-4
 
 
@@ -164,10 +156,10 @@ def test_accelerated_passes_stay_feasible_and_never_raise_the_leakage(seed, frac
     state, target = initial(p, s, rate, 6, 4, seed)
     accelerate = accelerator(p, s, target)
     for k in range(25):
-        before = measures.leakage(state["log_u"], s)
+        before = closed_form.leakage(state["log_u"], s)
         state = accelerate(lambda now: closed_form.iteration(now, p, s, target), state, k)
-        assert np.max(measures.leakage(state["log_u"], s) - before) <= EXACT
-        assert measures.utility(state["log_u"]).min() >= rate - EXACT
+        assert np.max(closed_form.leakage(state["log_u"], s) - before) <= EXACT
+        assert closed_form.utility(state["log_u"]).min() >= rate - EXACT
         np.testing.assert_allclose(np.exp(state["log_u"]).sum(axis=2), np.broadcast_to(p, (4, 5)), atol=EXACT)
         assert all(np.isfinite(value).all() for value in state.values())
 
@@ -192,7 +184,7 @@ def test_the_best_of_thirty_is_the_certified_optimum_of_the_papers_example(p, va
         state, target = initial(p, P_S_X, tenth / 10 * entropy(p), 4, 30)
         state = polish(state, p, P_S_X, target)
         found = kkt.residuals(state["log_u"], p, P_S_X, target)
-        leakage = measures.leakage(state["log_u"], P_S_X)
+        leakage = closed_form.leakage(state["log_u"], P_S_X)
         assert found.largest.max() <= REACHED
         assert abs(leakage.min() - certified) <= 5e-5
 
@@ -212,7 +204,7 @@ def test_degenerate_problems_converge(case):
         state = polish(state, p, s, target)
         assert kkt.residuals(state["log_u"], p, s, target).largest.max() <= REACHED, fraction
         if case == "copy":
-            np.testing.assert_allclose(measures.leakage(state["log_u"], s), fraction * entropy(p), atol=REACHED)
+            np.testing.assert_allclose(closed_form.leakage(state["log_u"], s), fraction * entropy(p), atol=REACHED)
 
 
 def narrow_and_new_column(posterior):
@@ -232,10 +224,10 @@ def narrow_and_new_column(posterior):
 @pytest.mark.parametrize("posterior", [[1.0, 1e-8, 1e-8], [0.65, 0.35, 1e-8]], ids=["cheap", "to be reshaped"])
 def test_a_useful_column_without_mass_comes_back(posterior):
     state, target = narrow_and_new_column(posterior)
-    assert measures.leakage(state["log_u"], P_S_X)[0] == pytest.approx(0.388548, abs=1e-6)
+    assert closed_form.leakage(state["log_u"], P_S_X)[0] == pytest.approx(0.388548, abs=1e-6)
     assert kkt.residuals(state["log_u"], UNIFORM, P_S_X, target).largest[0] > 1e-3  # the residual sees it too
     state = polish(state, UNIFORM, P_S_X, target)
-    assert measures.leakage(state["log_u"], P_S_X)[0] == pytest.approx(0.383957, abs=5e-6)
+    assert closed_form.leakage(state["log_u"], P_S_X)[0] == pytest.approx(0.383957, abs=5e-6)
 
 
 def test_one_look_at_the_prices_gives_a_useful_column_its_mass():
@@ -243,8 +235,8 @@ def test_one_look_at_the_prices_gives_a_useful_column_its_mass():
     at, near = interior.point(np.exp(state["log_u"]), P_S_X), np.array([True])
     cells = accelerated.settle_light_columns(at, state["lam"], near, UNIFORM, P_S_X, target)
     assert cells[0, :, 3].sum() > 1e-3
-    assert measures.leakage(np.log(cells), P_S_X)[0] < measures.leakage(state["log_u"], P_S_X)[0] - 1e-6
-    assert measures.utility(np.log(cells))[0] >= 0.9 * entropy(UNIFORM) - EXACT
+    assert closed_form.leakage(np.log(cells), P_S_X)[0] < closed_form.leakage(state["log_u"], P_S_X)[0] - 1e-6
+    assert closed_form.utility(np.log(cells))[0] >= 0.9 * entropy(UNIFORM) - EXACT
 
 
 def test_a_light_column_does_not_hide_that_the_rest_is_stationary():
@@ -269,7 +261,7 @@ def test_a_column_that_follows_a_live_one_costs_no_utility():
     assert np.abs(moved[:, 3]).max() > 1e-4
     # The loss is its mass times the divergence of the posteriors, 1e-7 times 1e-7; a mere change of posterior with the
     # rows scaled back would cost or bring its mass times their difference, 1e-10.
-    assert abs(measures.utility(np.log(after))[0] - measures.utility(np.log(at.u))[0]) <= 1e-13
+    assert abs(closed_form.utility(np.log(after))[0] - closed_form.utility(np.log(at.u))[0]) <= 1e-13
     np.testing.assert_allclose(after[0].sum(axis=1), UNIFORM, atol=EXACT)
 
 
@@ -282,9 +274,9 @@ def test_the_line_search_takes_the_same_lengths_one_by_one_and_several_at_once(m
     at = interior.point(np.exp(state["log_u"]), s)
     model = np.full(12, newton)
     towards = interior.direction(at, state["lam"], np.geomspace(1e-5, 1.0, 12), model, p, s, target)
-    several = line_search.LineSearch(at, towards, p, s, target).run(model)
-    monkeypatch.setattr(line_search, "_CELLS_AT_ONCE", 0)
-    one_by_one = line_search.LineSearch(at, towards, p, s, target).run(model)
+    several = interior.LineSearch(at, towards, p, s, target).run(model)
+    monkeypatch.setattr(interior, "_CELLS_AT_ONCE", 0)
+    one_by_one = interior.LineSearch(at, towards, p, s, target).run(model)
     assert len(set(several[1])) > 1  # starts take different lengths
     for first, second in zip(several, one_by_one, strict=True):
         assert np.array_equal(first, second)

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 import pytest
-from cvxpriv_models.privacy_funnel import closed_form, measures, starts
+from cvxpriv_models.privacy_funnel import closed_form, starts
 from cvxpriv_models.privacy_funnel.sorted_start import sorted_merging
 from hypothesis import given, settings, strategies as st
 
@@ -45,7 +45,7 @@ def test_starts_are_feasible_and_strictly_positive(problem):
     assert log_u.shape == (3, len(p), size_y)
     assert np.exp(log_u).min() > 0.0
     np.testing.assert_allclose(np.exp(log_u).sum(axis=2), np.broadcast_to(p, (3, len(p))), rtol=ROUNDING)
-    assert measures.utility(log_u).min() >= rate - ROUNDING
+    assert closed_form.utility(log_u).min() >= rate - ROUNDING
 
 
 @settings(max_examples=40, deadline=None)
@@ -90,7 +90,7 @@ def test_full_rate_leaks_all_that_x_knows_of_s():
     log_u = starts.feasible_starts(p, entropy(p), 3, count=2)
     joint = s * p
     known = np.sum(joint * np.log(s / joint.sum(axis=1, keepdims=True)))
-    np.testing.assert_allclose(measures.leakage(log_u, s), known, rtol=ROUNDING)
+    np.testing.assert_allclose(closed_form.leakage(log_u, s), known, rtol=ROUNDING)
 
 
 def test_a_rate_that_a_map_meets_exactly_still_gets_room_to_move():
@@ -102,7 +102,7 @@ def test_a_rate_that_a_map_meets_exactly_still_gets_room_to_move():
 
 def test_one_symbol_serves_rate_zero_only():
     p = np.array([0.5, 0.3, 0.2])
-    assert measures.utility(starts.feasible_starts(p, 0.0, 1, count=2)).max() <= ROUNDING
+    assert closed_form.utility(starts.feasible_starts(p, 0.0, 1, count=2)).max() <= ROUNDING
     with pytest.raises(ModelError, match=r"size_y=1 is too small for rate=0\.1 .*choose size_y=3 or more"):
         starts.feasible_starts(p, 0.1, 1, count=2)
 

@@ -18,10 +18,10 @@ from collections.abc import Callable
 import numpy as np
 
 from cvxpriv.numerics.arrays import Array, Flags, IntArray
-from cvxpriv_models.privacy_funnel import closed_form, interior, measures
 
+from . import closed_form, interior
 from .closed_form import FLOOR, State
-from .line_search import RISE, SHORTFALL, LineSearch, feasible_rows, is_feasible, rate_of, value_of
+from .interior import RISE, SHORTFALL, LineSearch, feasible_rows, is_feasible, rate_of, value_of
 
 Body = Callable[[State], State]
 Accelerator = Callable[[Body, State, int], State]
@@ -159,7 +159,7 @@ def _keep_better(safe: State, log_u: Array, p: Array, s: Array, target: float) -
     rows += np.log(p)[:, None] - np.log(np.exp(rows).sum(axis=-1, keepdims=True))
     tried = feasible_rows(np.maximum(rows, FLOOR), p, target)
     with np.errstate(invalid="ignore"):
-        good = measures.conditional_entropy(tried, s) >= measures.conditional_entropy(safe["log_u"], s)
+        good = closed_form.conditional_entropy(tried, s) >= closed_form.conditional_entropy(safe["log_u"], s)
         good &= is_feasible(np.exp(tried), target)
     chosen = np.where(good[:, None, None], tried, safe["log_u"])
     return {**safe, **closed_form.complete(chosen, s, safe["lam"])}

@@ -23,7 +23,7 @@ from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.schedules.history import Below
 from cvxpriv.schedules.steps import Accelerator, Invariant, Loop, Measure, Sweep
 
-from . import accelerated, closed_form, kkt, measures, multiplier
+from . import accelerated, closed_form, kkt, multiplier
 from .active_set import newton_on_the_face
 from .blocks import expectation, marginal, mechanism, posterior
 from .larger_blocks import convex_concave, mechanism_and_marginal, most_telling
@@ -100,7 +100,7 @@ def phase_one(problem: Problem, constraints: Constraints, limit: int = 100) -> L
         Sweep([climb, posterior(problem)]),
         stop=Below("missing", REACHED),
         limit=limit,
-        measure=lambda state: {"missing": problem.rate - measures.utility(state["log_u"])},
+        measure=lambda state: {"missing": problem.rate - closed_form.utility(state["log_u"])},
         name=PHASE_ONE,
     )
 
@@ -124,8 +124,8 @@ def measure(problem: Problem, constraints: Constraints = ()) -> Measure:
 
     def figures(state: Values) -> dict[str, Array]:
         return {
-            "objective": measures.leakage(state["log_u"], problem.p_s_given_x),
-            "utility": measures.utility(state["log_u"]),
+            "objective": closed_form.leakage(state["log_u"], problem.p_s_given_x),
+            "utility": closed_form.utility(state["log_u"]),
             "kkt": residual(state),
         }
 
@@ -145,10 +145,10 @@ def invariants(problem: Problem) -> tuple[Invariant, ...]:
     """Return what holds at every pass of Algorithm 1 from a feasible point; `checked` asserts it."""
 
     def rise(before: Values, after: Values) -> Array:
-        return -measures.descent(dict(before), dict(after), problem.target).drop
+        return -closed_form.descent(dict(before), dict(after), problem.target).drop
 
     def imbalance(before: Values, after: Values) -> Array:
-        both = measures.descent(dict(before), dict(after), problem.target)
+        both = closed_form.descent(dict(before), dict(after), problem.target)
         return np.abs(both.drop - both.explained)
 
     def fall_of_g(before: Values, after: Values) -> Array:

@@ -21,8 +21,7 @@ from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.solvers.chain import Solution
 
 from . import closed_form
-from .cells import RESOLUTION, Cells
-from .joint import joint_declaration, multiplier, rate_parameters, softmax
+from .cells import RESOLUTION, Cells, joint_declaration, multiplier, rate_parameters, softmax
 from .problem import Problem
 
 

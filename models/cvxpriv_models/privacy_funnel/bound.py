@@ -24,7 +24,7 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.information import entropy, mutual_information
 from cvxpriv.tables.joint import JointTable
 
-from .column_mechanism import mechanism_of, mixed_to_rate, utility
+from .columns import mechanism_of, mixed_to_rate, utility
 from .merging import merged_groups
 from .perfect_privacy import silent_columns
 from .pricing import FunnelPricing

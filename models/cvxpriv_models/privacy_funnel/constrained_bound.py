@@ -20,7 +20,7 @@ from cvxpriv.numerics.arrays import Array, IntArray
 
 from .bound import CLAIM_SHARE, LEAST_CLAIM_ROOM, FunnelBound, bound
 from .column_constraints import ColumnConstraints
-from .column_mechanism import mechanism_of
+from .columns import mechanism_of
 from .constrained_pricing import ConstrainedPricing
 from .fewer_outputs import on_few_outputs
 from .pricing import FunnelPricing
@@ -87,8 +87,6 @@ def bound_under(
 
     Raises ModelError: The constraints let no mechanism carry the rate; or as for `bound`.
     """
-    if not constraints:
-        return bound(problem.table, problem.rate, gap, time_limit), None
     begun = time.perf_counter()
     try:
         under = constrained_bound(problem, constraints, gap, (1.0 - PLAIN_SHARE) * time_limit)

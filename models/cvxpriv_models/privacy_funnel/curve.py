@@ -11,7 +11,7 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
 
 from .bound import FunnelBound
-from .column_mechanism import utility
+from .columns import utility
 from .run import FunnelRun
 
 

@@ -9,7 +9,7 @@ from cvxpriv.errors import SolverFailure
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.information import mutual_information
 
-from .column_mechanism import mechanism_of
+from .columns import mechanism_of
 from .constrained_pricing import ConstrainedPricing
 from .problem import Problem
 

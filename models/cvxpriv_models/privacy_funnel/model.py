@@ -33,7 +33,7 @@ from cvxpriv.tables.joint import JointTable
 from . import algorithm, optimum
 from .alphabet import usual_size
 from .band import band
-from .bound import FunnelBound
+from .bound import FunnelBound, bound
 from .cells import Cells
 from .constrained_bound import bound_under
 from .constrained_start import constrained_start, refused
@@ -309,6 +309,8 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         ModelError
             The constraints let no mechanism carry the rate.
         """
+        if not self.constraints:
+            return bound(self.problem.table, self.problem.rate, gap, time_limit)
         return bound_under(self.problem, self.constraints, gap, time_limit)[0]
 
     def perfect_privacy(self) -> PerfectPrivacy:

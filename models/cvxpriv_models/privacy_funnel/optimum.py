@@ -21,8 +21,8 @@ from cvxpriv.schedules.steps import Context, LoopReport
 
 from . import algorithm, closed_form
 from .bound import FunnelBound
-from .column_mechanism import mechanism_of, mixed_to_rate
-from .line_search import feasible_rows
+from .columns import mechanism_of, mixed_to_rate
+from .interior import feasible_rows
 from .price import price
 from .pricing import FunnelPricing
 from .problem import Problem

@@ -27,7 +27,7 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.information import entropy, mutual_information
 from cvxpriv.tables.joint import JointTable
 
-from .column_mechanism import mechanism_of, utility
+from .columns import mechanism_of, utility
 
 IntArray: TypeAlias = NDArray[np.intp]
 

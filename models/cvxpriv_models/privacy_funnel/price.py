@@ -21,7 +21,7 @@ from scipy.optimize import minimize_scalar
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
 
-from .column_mechanism import utility
+from .columns import utility
 from .pricing import FunnelPricing
 from .problem import Problem
 

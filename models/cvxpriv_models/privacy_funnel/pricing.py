@@ -27,11 +27,10 @@ from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.information import entropy
 
-from .first_columns import SMALL_X, first_columns
-from .pricing_edges import edge_minima
+from .columns import SMALL_X, first_columns
 from .pricing_faces import face_minimum, rounding
 from .pricing_joint import Solved, joint_newton
-from .pricing_search import FaceFunction, descend, newton, on_all_symbols
+from .pricing_search import FaceFunction, descend, edge_minima, newton, on_all_symbols
 from .pricing_wide import wide_search
 
 IntArray: TypeAlias = NDArray[np.intp]

@@ -35,8 +35,7 @@ from scipy.special import xlogy
 from cvxpriv.bounds.cells import bisect, parts_of_unit
 from cvxpriv.numerics.arrays import Array
 
-from .pricing_bends import FLOOR, bends_down, may_be_together
-from .pricing_convex import above_tangents
+from .pricing_convex import FLOOR, above_tangents, bends_down, may_be_together
 
 IntArray: TypeAlias = NDArray[np.intp]
 Mask: TypeAlias = NDArray[np.bool_]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cvxpriv.numerics.arrays import Array
 
-from .first_columns import SMALL_X
+from .columns import SMALL_X
 from .pricing import LARGEST_S, FunnelPricing
 from .pricing_joint import Solved, joint_newton
 

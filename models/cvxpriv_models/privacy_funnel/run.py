@@ -13,6 +13,7 @@ from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Constraint
 from cvxpriv.bounds.certificate import Certificate
 from cvxpriv.bounds.constrained_certificate import certificate_of
+from cvxpriv.bounds.master import master_block
 from cvxpriv.errors import DataError
 from cvxpriv.kkt import Residuals
 from cvxpriv.mechanisms.mechanism import Mechanism, provenance
@@ -26,9 +27,9 @@ from cvxpriv.tables.protection import published
 
 from . import algorithm, optimum
 from .bound import FunnelBound
-from .column_mechanism import columns_block
 from .facts import funnel_facts
 from .kkt import PointResiduals
+from .pricing import FunnelPricing
 from .problem import Problem
 from .stored_bound import stored_bound
 
@@ -153,3 +154,32 @@ def _bound_of(proof: Certificate, problem: Problem, constraints: tuple[tuple[str
     if abs(proof.rate - problem.rate) > SAME_RATE:
         raise DataError(f"the certificate is of rate={proof.rate!r}, the run of {problem.rate!r}: solve again")
     return stored_bound(proof, problem, constraints)
+
+
+def columns_block(joint: Array, rate: float, columns: Array) -> Block:
+    """Build the funnel over given posteriors: a linear program that any solver can check.
+
+        minimise    H(S) - sum_k r_k H(A pi_k)
+        subject to  sum_k r_k pi_k = P_X,   sum_k r_k H(pi_k) <= H(X) - R,   r >= 0.
+
+    Its value is the leakage of the best mechanism with these posteriors, so it is never below the best of all.
+
+    `joint`, ``(|S|, |X|)``: P(S, X), every column with mass.
+    `rate`: R in nats.
+    `columns`, ``(|X|, k)``: Posteriors P(X|y).
+    Returns: Its constraints are "posteriors average to P(X)", "rate" and "weights"; the dual of "rate" is lam, and the
+    negative dual of the first is nu.
+
+    Examples
+    --------
+    >>> block = columns_block(np.diag([0.5, 0.5]), np.log(2.0), np.eye(2))
+    >>> round(float(block.declaration().problem.solve(solver="CLARABEL")), 6)
+    0.693147
+    """
+    pricing = FunnelPricing(joint, rate)
+    costs, rows = pricing.rows(columns)
+    named = {
+        "posteriors average to P(X)": (rows[:-1], pricing.p_x, True),
+        "rate": (rows[-1:], np.array([pricing.entropy_x - rate]), False),
+    }
+    return master_block(costs, named, pricing.entropy_s)

@@ -23,7 +23,7 @@ from cvxpriv.schedules.history import History
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Context, Loop
 
-from . import algorithm, closed_form, measures, optimum
+from . import algorithm, closed_form, optimum
 from .algorithm import Constraints
 from .baselines import agglomerative
 from .bound import FunnelBound
@@ -110,7 +110,7 @@ def best_run(
         residual = algorithm.measure(problem, constraints)(state)["kkt"]
     else:
         residual = algorithm.residuals_of(problem, state["log_u"]).largest
-    leakage = measures.leakage(state["log_u"], problem.p_s_given_x)
+    leakage = closed_form.leakage(state["log_u"], problem.p_s_given_x)
     near = np.flatnonzero(leakage <= leakage.min() + SAME_LEAKAGE)
     near = near[residual[near].argsort(kind="stable")]
     if not constraints:
@@ -128,7 +128,7 @@ def best_run(
     figures = {
         "origin": origins,
         "leakage": leakage,
-        "utility": measures.utility(state["log_u"]),
+        "utility": closed_form.utility(state["log_u"]),
         "kkt": residual,
         "iterations": np.concatenate([report.iterations for report in reports]),
         "converged": converged,
@@ -202,7 +202,7 @@ def _inside(problem: Problem, constraints: Constraints, state: Values, context: 
         stuck = stuck[~context.reports[climb.name].converged]
     inside = np.setdiff1d(np.arange(len(reached["log_u"])), stuck)
     if not inside.size:
-        told = float(measures.utility(reached["log_u"])[stuck].max())
+        told = float(closed_form.utility(reached["log_u"])[stuck].max())
         raise ModelError(
             f"constraints {', '.join(name for name, _ in constraints)}: no mechanism that satisfies them and tells "
             f"rate={problem.rate:.6g} nats was found; I(X;Y) climbed to {told:.6g}: lower rate, relax a constraint, "

@@ -1,4 +1,4 @@
-"""The columns that column generation begins with: single symbols, merged pairs, and a grid where symbols are few."""
+"""Columns, posteriors P(X|y): those that column generation begins with, and the mechanism that some of them make."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.tables.information import mutual_information
 
 from .pricing_search import on_all_symbols
 
 IntArray: TypeAlias = NDArray[np.intp]
+
+HALVINGS = 60
 
 SMALL_X = 6
 """Number of public symbols up to which posteriors on a grid are the first columns."""
@@ -23,6 +26,49 @@ GRID_POINTS = 600
 
 FIRST_PAIRS = 3
 """Merged pairs to begin with, for each symbol of X; more of them only make the first programs larger."""
+
+
+def utility(p_x: Array, mechanism: Array) -> float:
+    """I(X;Y) in nats of P(Y|X), (|X|, |Y|)."""
+    return mutual_information(p_x[:, None] * mechanism)
+
+
+def mechanism_of(columns: Array, weights: Array, p_x: Array) -> Array:
+    """P(Y|X), (|X|, |Y|), whose posteriors are the columns (|X|, k), as nearly as rows that sum to 1 allow.
+
+    Equal columns become one symbol. A symbol of X that no column holds is released as it is.
+
+    >>> mechanism_of(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([0.5, 0.5]), np.array([0.5, 0.5]))
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    _, first, where = np.unique(columns, axis=1, return_index=True, return_inverse=True)
+    joint = (columns[:, first] * np.bincount(where.ravel(), weights, len(first)))[:, np.argsort(first)]
+    lost = np.flatnonzero(joint.sum(axis=1) <= 0.0)
+    alone = np.zeros((len(p_x), len(lost)))
+    alone[lost, np.arange(len(lost))] = p_x[lost]
+    joint = np.concatenate([joint, alone], axis=1)
+    joint = joint[:, joint.sum(axis=0) > 0.0]
+    return np.asarray(joint / joint.sum(axis=1, keepdims=True))
+
+
+def mixed_to_rate(mechanism: Array, p_x: Array, rate: float) -> Array:
+    """The mechanism, mixed with the release of X itself by no more than I(X;Y) >= `rate` takes.
+
+    With probability 1 - t the output is that of `mechanism`, with probability t it is X, under symbols of its own. At
+    `rate` = H(X) it is the identity.
+    """
+    if utility(p_x, mechanism) >= rate:
+        return mechanism
+    identity, low, high = np.eye(len(p_x)), 0.0, 1.0
+    for _ in range(HALVINGS):
+        t = 0.5 * (low + high)
+        enough = utility(p_x, np.concatenate([(1.0 - t) * mechanism, t * identity], axis=1)) >= rate
+        low, high = (low, t) if enough else (t, high)
+    if high == 1.0:
+        return identity
+    mixed: Array = np.concatenate([(1.0 - high) * mechanism, high * identity], axis=1)
+    return np.asarray(mixed / mixed.sum(axis=1, keepdims=True))
 
 
 def first_columns(p_x: Array, a: Array) -> Array:
