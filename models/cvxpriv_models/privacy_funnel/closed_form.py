@@ -30,8 +30,21 @@ from cvxpriv.numerics.arrays import Array
 from .multiplier import FLOOR, rows_at_root
 
 __all__ = [
-    *("FLOOR", "Array", "Descent", "Flags", "IntArray", "State", "complete", "descent", "expectation", "iteration"),
-    *("conditional_entropy", "leakage", "marginal", "mechanism", "posterior", "relaxed_objective", "utility"),
+    "FLOOR",
+    "Array",
+    "Descent",
+    "State",
+    "complete",
+    "conditional_entropy",
+    "descent",
+    "expectation",
+    "iteration",
+    "leakage",
+    "marginal",
+    "mechanism",
+    "posterior",
+    "relaxed_objective",
+    "utility",
 ]
 
 State = dict[str, Array]
