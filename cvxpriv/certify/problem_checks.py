@@ -13,6 +13,7 @@ from cvxpy.reductions.solvers.defines import INSTALLED_MI_SOLVERS
 from cvxpriv.blocks.declaration import why_not_dcp
 from cvxpriv.errors import ModelError, NoSolverTakes
 from cvxpriv.kkt.conic.bounds import not_convex
+from cvxpriv.kkt.plain import remedy
 from cvxpriv.solvers.registry import installed, solver_spec
 
 ASSUMED = 1e-9
@@ -142,10 +143,7 @@ def _require_dcp(name: str, problem: cp.Problem) -> None:
     if problem.is_dcp():
         return
     wrong = ", ".join(part for part, expression in _parts(problem) if not expression.is_dcp())
-    raise ModelError(
-        f"{name} is not DCP in its {wrong}: rewrite it with cvxpy's atoms (https://dcp.stanford.edu). "
-        f"cvxpy says: {why_not_dcp(problem)}"
-    )
+    raise ModelError(f"{name} is not DCP in its {wrong}: {remedy(problem)}. cvxpy says: {why_not_dcp(problem)}")
 
 
 def _require_semidefinite(name: str, problem: cp.Problem) -> None:

@@ -17,7 +17,7 @@ from cvxpriv.errors import ModelError, suggest
 from cvxpriv.kkt.coordinates import dense
 from cvxpriv.kkt.derivatives import Slopes
 from cvxpriv.kkt.flat import State
-from cvxpriv.kkt.plain import real_and_continuous
+from cvxpriv.kkt.plain import real_and_continuous, remedy
 from cvxpriv.kkt.point import Point
 from cvxpriv.kkt.written import Written
 from cvxpriv.numerics.arrays import Array
@@ -149,7 +149,7 @@ def residuals(
     ------
     ModelError
         If a variable has no value, a constraint has no multiplier where one was asked for, or is of a kind that is not
-        known; or if a Parameter has no value, or ``problem`` is no problem.
+        known; or if a Parameter has no value, or ``problem`` is no problem, or not DCP.
     DerivativeError
         If an atom has no known derivative at the point.
 
@@ -169,6 +169,8 @@ def residuals(
     unset = [parameter.name() for parameter in problem.parameters() if parameter.value is None]
     if unset:
         raise ModelError(f"Parameters have no values: set the value of {', '.join(unset)} first")
+    if not problem.is_dcp():
+        raise ModelError(f"problem is not DCP: {remedy(problem)}")
     how = Slopes(kink_tolerance, domain_tolerance, FLOOR)
     plain = real_and_continuous(problem, names or {})
     written = Written.of(plain.problem, plain.names)

@@ -29,6 +29,20 @@ class Plain:
     off: Mapping[str, float] = field(default_factory=dict)
 
 
+def remedy(problem: cp.Problem) -> str:
+    """Return what to do with a problem that is not DCP.
+
+    >>> x = cp.Variable(pos=True, name="x")
+    >>> remedy(cp.Problem(cp.Minimize(1 / x), [x * x <= 1]))
+    'it is a geometric program: take its convex form, cvxpy.reductions.Dgp2Dcp(problem).reduce()'
+    """
+    if problem.is_dgp():
+        return "it is a geometric program: take its convex form, cvxpy.reductions.Dgp2Dcp(problem).reduce()"
+    if problem.is_dqcp():
+        return "it is quasiconvex: take the convex problem of one step of its bisection"
+    return "rewrite it with cvxpy's atoms (https://dcp.stanford.edu)"
+
+
 def real_and_continuous(problem: cp.Problem, names: Mapping[str, Any]) -> Plain:
     """Return the problem with complex numbers in parts and whole numbers fixed at the nearest.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -263,6 +265,17 @@ def test_a_single_entry_is_read_in_every_shape(shape: tuple[int, ...]) -> None:
     problem = cp.Problem(cp.Minimize(0.5 * cp.sum_squares(x - 3) + cp.norm1(x)))
     x.value = np.full(shape, 2.0)  # soft thresholding
     assert max(residuals(problem, None).stationarity, residuals(problem, None).natural) < ROUNDING
+
+
+@pytest.mark.parametrize(
+    ("cost", "remedy"),
+    [(lambda p: p * p + 1 / p, "Dgp2Dcp"), (cp.ceil, "bisection"), (lambda p: p - p**2, "cvxpy's atoms")],
+)
+def test_a_problem_that_is_not_convex_is_refused_with_its_remedy(cost: Any, remedy: str) -> None:
+    p = cp.Variable(pos=True, name="p")
+    p.value = 1.0
+    with pytest.raises(ModelError, match=remedy):
+        residuals(cp.Problem(cp.Minimize(cost(p))))
 
 
 def test_bad_requests_are_refused_with_the_remedy() -> None:

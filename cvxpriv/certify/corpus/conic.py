@@ -260,7 +260,7 @@ def no_interior(rng: np.random.Generator) -> Known:
         return Known("no interior", problem, value=-a)
     block = cp.bmat(
         [
-            [cp.Constant([[0.0]]), cp.reshape(x, (1, 1), order="F")],
+            [cp.Constant(np.zeros((1, 1))), cp.reshape(x, (1, 1), order="F")],
             [cp.reshape(x, (1, 1), order="F"), cp.reshape(y, (1, 1), order="F")],
         ]
     )

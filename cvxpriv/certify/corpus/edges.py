@@ -173,7 +173,8 @@ def repeated_equalities(rng: np.random.Generator) -> Known:
     mix = np.vstack([np.eye(m), rng.normal(size=(3, m)), 1e4 * np.eye(m)])
     x = cp.Variable(n, name="x")
     problem = cp.Problem(cp.Minimize(cp.sum_squares(x)), [(mix @ A) @ x == mix @ (A @ answer), A @ x == A @ answer])
-    answers = {"truth": answer, "lie": answer + along, "outside": answer * (1 - 10 * ROW)}
+    short = answer * (1 - 10 * ROW * max(1.0, 1.0 / float(np.linalg.norm(answer))))
+    answers = {"truth": answer, "lie": answer + along, "outside": short}
     return _known("repeated equalities", problem, answer @ answer, answers={k: {x: v} for k, v in answers.items()})
 
 
