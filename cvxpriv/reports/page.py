@@ -18,6 +18,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
+import re
 from collections import Counter
 from dataclasses import replace
 from importlib import resources
@@ -48,7 +49,7 @@ def render(facts: Facts) -> str:
     except ImportError as error:
         raise ModelError('reports need Jinja2, which is missing: pip install "cvxpriv[report]"') from error
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters.update(grid=grid, paragraphs=_paragraphs)
+    environment.filters.update(grid=grid, paragraphs=_paragraphs, marked=_marked)
     sections = _sections(facts)
     script = _script(sections)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
@@ -72,6 +73,13 @@ def write(facts: Facts, path: PathLike, page: str = INTERNAL) -> Path:
     Raises ModelError: Jinja2 is missing.
     """
     return write_text(path, render(for_page(facts, page)))
+
+
+def _marked(text: str) -> str:
+    """Return a text as HTML, in which what stands between backticks is code."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub(r"`([^`\n]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def _sections(facts: Facts) -> list[Section]:

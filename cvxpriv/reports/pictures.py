@@ -35,6 +35,7 @@ STYLE: dict[str, Any] = {
     "axes.labelcolor": "#222222",
     "axes.titlesize": 11.0,
     "axes.titlelocation": "left",
+    "axes.formatter.useoffset": False,  # "1e-5 + .0208" is read as 1e-5
     "xtick.color": GREY,
     "ytick.color": GREY,
     "xtick.labelcolor": "#222222",

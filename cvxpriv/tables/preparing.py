@@ -178,9 +178,11 @@ def _kept(values: pd.Series[Any], weights: pd.Series[int], column: str, argument
         stay, why = falling[:size], f"of most records (at most {size})"
     else:
         stay, why = [one for one in falling if one[1] >= size], f"of {size} records or more"
-        others += sum(n for _, n in falling[len(stay) :])
+        others, few = others + sum(n for _, n in falling[len(stay) :]), len(stay)
         while stay and 0 < others < size:
             others += stay.pop()[1]
+        if joined := [repr(text) for text, _ in falling[len(stay) : few]]:
+            why += f" (less {', '.join(joined)}: the rarer ones alone would be fewer)"
     if len(stay) == len(falling):
         return []
     return [Kept(column, tuple(sorted(text for text, _ in stay)), why)]

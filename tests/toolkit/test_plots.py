@@ -150,6 +150,15 @@ def test_a_history_brings_out_the_best_start_on_a_logarithmic_residual_axis() ->
     assert drawn.get_xydata().tolist() == [[1.0, 0.1]]  # type: ignore[union-attr]  # the exact 0 is left out
 
 
+def test_values_that_hardly_differ_are_written_out_beside_the_axis() -> None:
+    frame = pd.DataFrame({"iteration": range(5), "objective": 0.0208 + 1e-7 * np.arange(5), "kkt": 1.0})
+    figure = plot_history(frame, "objective")
+    image(figure)  # labels are made when it is drawn
+    upper = figure.axes[0].yaxis
+    assert upper.get_offset_text().get_text() == ""  # no "1e-7+2.08e-2"
+    assert "0.0208002" in [label.get_text() for label in upper.get_ticklabels()]
+
+
 def test_the_start_to_bring_out_can_be_named() -> None:
     assert labels(plot_history(HISTORY, best=0).axes[0])[0] == "best start (0)"
 

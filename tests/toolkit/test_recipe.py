@@ -63,6 +63,14 @@ def test_rare_symbols_leave_none_below_the_least_number() -> None:
     assert cpv.prepare(frame, rare={"x": 1}).recipe.empty
 
 
+def test_a_frequent_symbol_that_has_to_join_the_rare_ones_is_named() -> None:
+    cars = pd.DataFrame({"cylinders": ["4"] * 199 + ["8"] * 103 + ["6"] * 83 + ["3"] * 4 + ["5"] * 3})
+    assert "less" not in cpv.prepare(cars, rare=5).recipe.description[0]
+    made = cpv.prepare(cars, rare=10)
+    assert made.frame["cylinders"].value_counts().to_dict() == {"4": 199, "8": 103, "other": 90}
+    assert "(less '6': the rarer ones alone would be fewer)" in made.recipe.description[0]
+
+
 def test_top_keeps_the_most_frequent_and_later_symbols_become_other() -> None:
     made = cpv.prepare(rows(), top={"job": 2}, columns=["job"])
     assert made.frame["job"].cat.categories.to_list() == ["clerk", "other", "typist"]

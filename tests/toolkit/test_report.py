@@ -138,6 +138,11 @@ def test_texts_are_escaped_wherever_they_stand() -> None:
     assert {tag for tag, _ in Page(html).tags}.isdisjoint({"script"})
 
 
+def test_what_stands_between_backticks_is_code_and_still_escaped() -> None:
+    html = render(Facts("t", "", promises=["run `python <x>.py` twice"]))
+    assert "run <code>python &lt;x&gt;.py</code> twice" in html
+
+
 def test_verdicts_come_first_with_a_colour_each_and_are_counted_worst_first(page: Page) -> None:
     start = page.texts.index("1 WRONG")
     assert page.texts[start : start + 5] == ["1 WRONG", "1 failed", "1 loose", "1 agrees", "1 unsure"]

@@ -11,6 +11,7 @@ import numpy as np
 
 from cvxpriv.bounds import check_certificate, check_constrained_certificate
 from cvxpriv.bounds.constrained_certificate import ConstrainedCertificate
+from cvxpriv.bounds.pricing import OUT_OF_TIME
 from cvxpriv.certify.sections import crosscheck_section
 from cvxpriv.mechanisms.disclosure import Disclosure, statement_of
 from cvxpriv.mechanisms.plots import INFORMATION_PLANE, plot_curve
@@ -139,6 +140,8 @@ def _gap(run: Run, bound: FunnelBound | None) -> list[Fact]:
     detail = f"no mechanism at this rate leaks less than {format_number(exact_zero(bound.lower))} nats"
     sentence = "The mechanism leaks at most this much more than the best possible one: a certified bound."
     if bound.reason:
+        ended = OUT_OF_TIME in bound.reason and gap > run.settings.tol
+        detail += f"; {OUT_OF_TIME}: raise --time-limit to prove more" * ended
         sentence += f" That bound may be loose: {bound.reason}."
     if bound.ignored:
         sentence += f" It is the best without {', '.join(bound.ignored)}, which the bound leaves out."
