@@ -12,13 +12,11 @@ import json
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import networkx as nx
 import numpy as np
-import pandas as pd
 import pytest
 
 pytest.importorskip("sklearn")
@@ -33,11 +31,12 @@ from cvxpriv.reports.page import render
 from cvxpriv.reports.text import text_of
 
 from .private_searches import KINDS, Case, Table
+from .taken_apart import Rule, parts_of
 
 FAST, MANY = 32, 1600
 """How many fits `make test` tries, each on neighbours, and the slow test."""
 #: What stays with a party and no guarantee covers, what a clock or a provenance gives, and the random name of a run.
-APART = {"hidden", "seconds", "problem", "time", "origin", "run"}
+APART: Rule = dict.fromkeys(("hidden", "seconds", "problem", "time", "origin", "run"), lambda _: None)
 
 
 @pytest.fixture(autouse=True)
@@ -62,47 +61,25 @@ def _noise_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def parts_of(value: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Everything that an object holds, by its place, to the last bit."""
-    if path.rpartition(".")[2] in APART:
-        return
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        value = {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        yield path, [str(one) for one in value]
-        for name, inner in value.items():
-            yield from parts_of(inner, f"{path}.{name}")
-    elif isinstance(value, (list, tuple)):
-        yield path, (type(value).__name__, len(value))
-        for place, inner in enumerate(value):
-            yield from parts_of(inner, f"{path}.{place}")
-    elif isinstance(value, pd.DataFrame):
-        yield path, value.drop(columns=[name for name in APART if name in value]).to_json()
-    elif isinstance(value, np.ndarray):
-        yield path, (str(value.dtype), value.shape, repr(value.tolist()))
-    else:
-        yield path, repr(list(value.edges) if isinstance(value, nx.Graph) else value)
-
-
 def outputs(found: Any) -> Iterator[tuple[str, Any]]:
     """Everything that a fit leaves, by name: what an object holds, of a run its file, its page and its texts too."""
     if hasattr(found, "get_params"):
         own = ("coef_", "intercept_") if isinstance(found, VerticalLogisticRegression) else ()  # its parties keep them
-        yield from parts_of({name: one for name, one in vars(found).items() if name not in own}, "estimator")
+        yield from parts_of({name: one for name, one in vars(found).items() if name not in own}, APART, "estimator")
         yield "repr", repr(found)
         return
     for one in found:
         if hasattr(one, "accounting"):
             one.save("run.json")
             written = json.loads(Path("run.json").read_text())
-            yield from parts_of(one, "run")
-            yield from parts_of({name: part for name, part in written.items() if name != "sha256"}, "file")
+            yield from parts_of(one, APART, "fitted")
+            yield from parts_of({name: part for name, part in written.items() if name != "sha256"}, APART, "file")
             facts = one.facts
             yield "shown", (text_of(facts), render(facts), document_of(facts), repr(one), one._repr_html_())
         elif hasattr(one, "problem"):
             yield "model", repr(one) if one.problem.schema is not None else ""
         else:
-            yield from parts_of(one, "crossed")
+            yield from parts_of(one, APART, "crossed")
 
 
 def told(case: Case, table: Table) -> tuple[dict[str, Any], Any]:

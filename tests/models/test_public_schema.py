@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ from cvxpriv.models import ISTDP, ADMMSharing, RecycledADMM
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.text import text_of
 
+from .taken_apart import Rule, parts_of
+
 RNG = np.random.default_rng(0)
 ROWS = RNG.uniform(-0.5, 0.5, size=(50, 4))
 LABELS = np.array(["no"] + ["yes"] * 49, dtype=object)
@@ -33,11 +35,14 @@ BUDGET: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "noise_seed": 0}
 REPLACE = PublicSchema(classes=("no", "yes"), ranges=(-0.5, 0.5), columns=NAMES, rows=50)
 REMOVE = PublicSchema(classes=("no", "yes"), ranges=(-0.5, 0.5), columns=NAMES, adjacency="add-remove")
 #: What is released with noise, or follows from that: it may differ, in value alone.
-RELEASED = {
-    *("theta", "parameters", "released", "center", "history", "coefficients", "intercept", "mean", "support"),
-    *("coef_", "intercept_", "support_", "node_coef_", "node_intercept_", "last_step"),
-    "hidden",  # of each party: it stays with it, and no guarantee covers it
-}
+RELEASED: Rule = dict.fromkeys(
+    (
+        *("theta", "parameters", "released", "center", "history", "coefficients", "intercept", "mean", "support"),
+        *("coef_", "intercept_", "support_", "node_coef_", "node_intercept_", "last_step"),
+        "hidden",  # of each party: it stays with it, and no guarantee covers it
+    ),
+    lambda value: (type(value).__name__, getattr(value, "dtype", None), list(getattr(value, "columns", []))),
+)
 
 
 def replaced(row: Any, label: Any) -> tuple[Array, Array]:
@@ -132,30 +137,6 @@ def named(one: Any) -> str | None:
     return " ".join(map(str, one.values())) if isinstance(one, dict) else getattr(one, "__name__", None)
 
 
-def parts_of(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield everything that an object holds, by its place; of what was released what it is, and not how large."""
-    if path.rpartition(".")[2] in RELEASED:
-        yield path, (type(value).__name__, getattr(value, "dtype", None), list(getattr(value, "columns", [])))
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        for one in dataclasses.fields(value):
-            yield from parts_of(getattr(value, one.name), f"{path}.{one.name}")
-    elif isinstance(value, Mapping):
-        yield path, sorted(map(str, value))
-        for name, inner in value.items():
-            yield from parts_of(inner, f"{path}.{name}")
-    elif isinstance(value, (list, tuple)):
-        yield path, (type(value).__name__, len(value))
-        for place, inner in enumerate(value):
-            yield from parts_of(inner, f"{path}.{place}")
-    elif isinstance(value, (np.ndarray, pd.DataFrame)):
-        plain = value if isinstance(value, np.ndarray) else value.to_numpy()
-        yield path, (type(value).__name__, str(plain.dtype), plain.shape, plain.tolist())
-    elif isinstance(value, nx.Graph):
-        yield path, list(value.edges)
-    else:
-        yield path, repr(value)
-
-
 def told(fit: Callable[..., Any], x: Array, y: Array, schema: PublicSchema, options: dict[str, Any]) -> Any:
     """Everything that a fit says and leaves behind; times are not in it."""
     with warnings.catch_warnings(record=True) as caught:
@@ -166,14 +147,21 @@ def told(fit: Callable[..., Any], x: Array, y: Array, schema: PublicSchema, opti
             return [str(one.message) for one in caught], f"{type(error).__name__}: {error}"
     said = [str(one.message) for one in caught]
     if not dataclasses.is_dataclass(run):
-        return said, dict(parts_of(vars(run)))
+        return said, dict(parts_of(vars(run), RELEASED))
     path = Path("run.json")
     run.save(path)
     facts = run.facts
     sentences = [facts.title, facts.summary, *facts.promises, *facts.messages, text_of(facts).count("\n")]
     options_shown = [(one.name, repr(one.value)) for one in facts.settings]
     saved = {name: value for name, value in json.loads(path.read_text()).items() if name not in ("sha256", "origin")}
-    return said, dict(parts_of(run)), dict(parts_of(saved)), sentences, options_shown, run.accounting.table.to_dict()
+    return (
+        said,
+        dict(parts_of(run, RELEASED)),
+        dict(parts_of(saved, RELEASED)),
+        sentences,
+        options_shown,
+        run.accounting.table.to_dict(),
+    )
 
 
 @pytest.fixture(autouse=True)
