@@ -216,24 +216,21 @@ def engine_named(
     isolate: float | None = None,
 ) -> Engine:
     """Return the engine that a user names; an engine object passes through."""
-    engine = _named(
-        name, DCP(fallback_chain(solver), tolerance, elsewhere=None if isolate is None else Elsewhere(isolate))
-    )
-    if isolate is not None and engine is name:
-        raise ModelError(f"isolate={shown(isolate)} goes with engines by name: pass one of {', '.join(ENGINES)}")
-    return engine if time_limit is None else Until(engine, time.monotonic() + time_limit)
-
-
-def _named(name: str | Engine, dcp: DCP) -> Engine:
-    if not isinstance(name, str):
-        if not hasattr(name, "solve"):
-            raise ModelError(f"engine={shown(name)} is not an engine: pass one of {', '.join(ENGINES)}, or an Engine")
-        return name
+    engine: Engine
+    dcp = DCP(fallback_chain(solver), tolerance, elsewhere=None if isolate is None else Elsewhere(isolate))
     match name:
         case "dcp":
-            return dcp
+            engine = dcp
         case "closed_form":
-            return ClosedForm(dcp)
+            engine = ClosedForm(dcp)
         case "checked":
-            return Checked(dcp)
-    raise ModelError(f"engine={shown(name)} is not an engine: {suggest(name, ENGINES)}")
+            engine = Checked(dcp)
+        case str():
+            raise ModelError(f"engine={shown(name)} is not an engine: {suggest(name, ENGINES)}")
+        case _ if not hasattr(name, "solve"):
+            raise ModelError(f"engine={shown(name)} is not an engine: pass one of {', '.join(ENGINES)}, or an Engine")
+        case _ if isolate is not None:
+            raise ModelError(f"isolate={shown(isolate)} goes with engines by name: pass one of {', '.join(ENGINES)}")
+        case _:
+            engine = name
+    return engine if time_limit is None else Until(engine, time.monotonic() + time_limit)

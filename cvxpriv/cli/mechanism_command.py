@@ -50,8 +50,8 @@ from cvxpriv.runs.noise_costs import DRAWS
 from cvxpriv.runs.options import Parameter, options_of
 from cvxpriv.solvers.registry import DEFAULT_CHAIN, solver_spec
 from cvxpriv.solvers.silence import solvers_silent
-from cvxpriv.tables.estimability import judged
 from cvxpriv.tables.joint import JointTable
+from cvxpriv.tables.small_counts import judged
 
 CROSSCHECKED = 2_000
 """Number of cells of a mechanism above which it is cross-checked only on demand: SCS needs minutes for 160 x 161."""

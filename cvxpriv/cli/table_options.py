@@ -18,11 +18,11 @@ from cvxpriv.errors import DataError, PrivacyError
 from cvxpriv.privacy.private_tables import Domain, private_table
 from cvxpriv.runs.sides import Sides
 from cvxpriv.tables.datasets import PAPER_SMOOTHING, SOURCES, load_table
-from cvxpriv.tables.estimability import require_repeated
 from cvxpriv.tables.frames import require_roles
 from cvxpriv.tables.joint import JointTable
 from cvxpriv.tables.name_lists import names_in
 from cvxpriv.tables.protection import ADJACENCIES
+from cvxpriv.tables.small_counts import require_repeated
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -16,7 +16,7 @@ from cvxpriv.reports.facts import Section, Table
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
 from cvxpriv.runs.sides import Sides
 from cvxpriv.tables.joint import JointTable
-from cvxpriv.tables.suppression import SMALL, with_totals, withheld
+from cvxpriv.tables.small_counts import SMALL, with_totals, withheld
 
 Run = MechanismRun[Any, Any]
 

@@ -28,9 +28,9 @@ from cvxpriv.reports.text import csv_text
 from cvxpriv.runs.column_facts import columns_along, columns_of
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
 from cvxpriv.runs.sides import Sides
-from cvxpriv.tables.estimability import judged
 from cvxpriv.tables.joint import JointTable
 from cvxpriv.tables.protection import published
+from cvxpriv.tables.small_counts import judged
 
 MOST_CELLS = 10_000
 """Number of cells of a mechanism above which a page shows it as a picture."""

@@ -102,19 +102,14 @@ def _run_block(block: Block, state: Values, context: Context) -> dict[str, Array
 
 def _run_sweep(sweep: Sweep, state: Values, context: Context) -> dict[str, Array]:
     exact = context.engine.name == "closed_form"
-    if exact and sweep.fused is not None and _all_exact(sweep):
-        return {**state, **sweep.fused(state)}
+    if exact and sweep.fused is not None and all(one.direct for one in sweep.steps if isinstance(one, Block)):
+        return {**state, **sweep.fused(state)}  # a block with a user's constraint has no exact update
     after = dict(state)
     for step in sweep.steps:
         after = run(step, after, context)
     if context.engine.checks:
         _assert_invariants(sweep, state, after, context)
     return after
-
-
-def _all_exact(sweep: Sweep) -> bool:
-    """Return whether every block of a sweep has its exact update; one with a user's constraint has none."""
-    return all(step.direct is not None for step in sweep.steps if isinstance(step, Block))
 
 
 def _run_loop(loop: Loop, state: Values, context: Context) -> dict[str, Array]:

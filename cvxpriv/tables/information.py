@@ -86,12 +86,8 @@ def mutual_information(joint: Array, axis: tuple[int, int] | None = None) -> flo
     first, second = (0, 1) if axis is None else axis
     p_first = joint.sum(axis=second, keepdims=True)
     p_second = joint.sum(axis=first, keepdims=True)
-    terms: Array = p_second * rel_entr(_conditional(joint, p_second), p_first)
+    conditional = np.divide(joint, p_second, out=np.zeros_like(joint, dtype=np.float64), where=p_second > 0)
+    terms: Array = p_second * rel_entr(conditional, p_first)
     # Rounding can leave -1e-17 for independent variables; the exact value is never negative.
     information = np.maximum(terms.sum(axis=(first, second)), 0.0)
     return float(information) if axis is None else np.asarray(information)
-
-
-def _conditional(joint: Array, marginal: Array) -> Array:
-    """Return ``joint / marginal``, with zero where the marginal is zero."""
-    return np.divide(joint, marginal, out=np.zeros_like(joint, dtype=np.float64), where=marginal > 0)

@@ -8,7 +8,7 @@ import pytest
 from cvxpriv import JointTable
 from cvxpriv.errors import DataError
 from cvxpriv.reports.facts import Fact
-from cvxpriv.tables.estimability import judged, require_repeated
+from cvxpriv.tables.small_counts import judged, require_repeated
 
 
 def test_the_chance_part_is_what_independent_records_show() -> None:

@@ -18,7 +18,7 @@ from cvxpriv.runs.column_facts import counts_section
 from cvxpriv.runs.mechanism_run import Beside
 from cvxpriv.runs.sides import PRIVATE_AND_PUBLIC
 from cvxpriv.tables.joint import JointTable
-from cvxpriv.tables.suppression import with_totals, withheld
+from cvxpriv.tables.small_counts import with_totals, withheld
 
 COUNTS = np.array([[37, 3, 41], [29, 31, 67]])
 

@@ -12,7 +12,6 @@ ccp        (q, u, r), w            the convex-concave procedure: one convex prob
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 
 import numpy as np
 
@@ -49,7 +48,11 @@ def alternating_expectation_minimisation(problem: Problem, constraints: Constrai
     q = expectation(
         problem
     )  # the paper's first block: initial_state solves it at the start, so the sequence is the same
-    return Sweep([u, r, w, q], fused=_fused(problem), invariants=invariants(problem))
+
+    def fused(state: Values) -> Values:
+        return closed_form.iteration(dict(state), problem.p_x, problem.p_s_given_x, problem.target)
+
+    return Sweep([u, r, w, q], fused=fused, invariants=invariants(problem))
 
 
 def merged(problem: Problem, constraints: Constraints = ()) -> Sweep:
@@ -116,17 +119,13 @@ def blocks(problem: Problem, constraints: Constraints = ()) -> dict[str, Block]:
 
 def measure(problem: Problem, constraints: Constraints = ()) -> Measure:
     """Return the figures of a state: objective I(S;Y), utility I(X;Y), and the KKT residual, in nats, per start."""
-    if constraints:
-        block = _constrained(convex_concave, problem, constraints)
-        residual = block.own_residuals
-    else:
-        residual = partial(_problem_residual, problem)
+    own = _constrained(convex_concave, problem, constraints).own_residuals if constraints else None
 
     def figures(state: Values) -> dict[str, Array]:
         return {
             "objective": closed_form.leakage(state["log_u"], problem.p_s_given_x),
             "utility": closed_form.utility(state["log_u"]),
-            "kkt": residual(state),
+            "kkt": residuals_of(problem, state["log_u"], state["lam"]).largest if own is None else own(state),
         }
 
     return figures
@@ -135,10 +134,6 @@ def measure(problem: Problem, constraints: Constraints = ()) -> Measure:
 def residuals_of(problem: Problem, log_u: Array, lam: Array | None = None) -> kkt.FunnelResiduals:
     """Return the residuals of mechanisms, (starts, |X|, |Y|), at the multipliers that make them least if not given."""
     return kkt.residuals(log_u, problem.p_x, problem.p_s_given_x, problem.target, lam)
-
-
-def _problem_residual(problem: Problem, state: Values) -> Array:
-    return kkt.residuals(state["log_u"], problem.p_x, problem.p_s_given_x, problem.target, state["lam"]).largest
 
 
 def invariants(problem: Problem) -> tuple[Invariant, ...]:
@@ -182,10 +177,6 @@ def log_joint(problem: Problem, mechanisms: Array) -> Array:
     """Return log P(X, Y) of mechanisms P(Y|X), (starts, |X|, |Y|); empty cells are at the floor."""
     joint = problem.p_x[:, None] * mechanisms
     return np.asarray(np.maximum(np.log(joint, out=np.full_like(joint, -np.inf), where=joint > 0), closed_form.FLOOR))
-
-
-def _fused(problem: Problem) -> Callable[[Values], Values]:
-    return lambda state: closed_form.iteration(dict(state), problem.p_x, problem.p_s_given_x, problem.target)
 
 
 def _acceleration(problem: Problem, method: str, accelerate: str, constraints: Constraints) -> Accelerator | None:

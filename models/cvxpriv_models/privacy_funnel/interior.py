@@ -96,6 +96,7 @@ def stationarity(at: Point, lam: Array) -> Array:
     return value
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def direction(at: Point, lam: Array, damping: Array, newton: Array, p: Array, s: Array, target: float) -> Direction:
     """The step of the module's model.
 
@@ -106,11 +107,6 @@ def direction(at: Point, lam: Array, damping: Array, newton: Array, p: Array, s:
     `p`, `s`, `target`: The problem.
     Returns: May hold non-finite entries where the model is singular; the line search then keeps the point.
     """
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        return _direction(at, lam, damping, newton, p, s, target)
-
-
-def _direction(at: Point, lam: Array, damping: Array, newton: Array, p: Array, s: Array, target: float) -> Direction:
     inverse = _ColumnInverse(at, lam, damping, newton, s)
     by_rise, by_rate = inverse(at.rise), inverse(at.log_w)
     rows = np.stack([by_rise.sum(axis=-1) + p - at.u.sum(axis=-1), by_rate.sum(axis=-1)], axis=-1)

@@ -250,7 +250,8 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         work = partial(solve_starts, self.problem, self.constraints, loop, who, callback)
         done: list[tuple[Values, Context]] = []
         proved, under = None, None
-        limit_of_bound = self._usual_seconds() if time_limit is None else shared.FOR_THE_BOUND * time_limit
+        usual_limit = min(TIME_LIMIT * max(1.0, self.problem.p_x.size / ITS_SIZE), LONGEST)
+        limit_of_bound = usual_limit if time_limit is None else shared.FOR_THE_BOUND * time_limit
         if method == COLUMNS:
             proved = self.bound(gap=gap, time_limit=limit_of_bound)
             done += optimum.polished(self.problem, proved, tol, who, work, POLISH_SHARE * limit_of_bound)
@@ -401,10 +402,6 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         if self._usual_size:
             other.problem = replace(self.problem, size_y=usual_size(self.problem.p_x.size, constraints))
         return other
-
-    def _usual_seconds(self) -> float:
-        """Default time of the search for the bound, in seconds."""
-        return min(TIME_LIMIT * max(1.0, self.problem.p_x.size / ITS_SIZE), LONGEST)
 
     def _require_declarable(self) -> None:
         every_cell = Cells(np.ones((self.problem.p_x.size, self.problem.size_y), dtype=bool))
