@@ -78,6 +78,7 @@ class Served:
     [
         ({}, {}),
         ({"penalty": "l1", "lam": 0.5}, {"method": "proximal_jacobi", "max_iter": 40}),
+        ({"penalty": "l1", "lam": 0.5}, {"max_iter": 40}),
         ({"loss": "hinge"}, {"max_iter": 25, "rho": 0.7}),
     ],
 )

@@ -12,7 +12,7 @@ from cvxpriv_models.admm_sharing.blocks import MOST_PARAMETERS, centre
 from cvxpriv_models.admm_sharing.factor import Factor
 from cvxpriv_models.admm_sharing.gram import weighted_gram
 from cvxpriv_models.admm_sharing.problem import Problem
-from cvxpriv_models.admm_sharing.schemes import SCHEMES
+from cvxpriv_models.admm_sharing.schemes import SCHEMES, scheme_named
 from scipy import sparse
 
 from cvxpriv.blocks.engines import DCP
@@ -27,9 +27,9 @@ CONVEX = [name for name, loss in LOSSES.items() if loss.convex]
 PROXIMAL = ("l1", "elastic-net:1:0.3", "nonneg", "box:-0.2:0.3")
 
 
-def agree(problem: Problem, scheme: str, block: str) -> None:
+def agree(problem: Problem, scheme: str, block: str, *, direct: bool = False) -> None:
     """The exact update and CLARABEL reach one objective, and the exact residual of the former vanishes."""
-    blocks = algorithm.blocks(problem, SCHEMES[scheme], factors_of(problem))
+    blocks = algorithm.blocks(problem, scheme_named(scheme, direct=direct), factors_of(problem))
     view = single(some_passes(problem, scheme), 0)
     report = crosscheck([case_of_block(blocks[block], view)], ["CLARABEL"])
     assert report.verdicts[CLOSED_FORM].verdict == "agrees"
@@ -56,6 +56,11 @@ def test_the_centre_step_is_the_cone_programs_answer_for_every_convex_loss(loss:
 @pytest.mark.parametrize("penalty", PROXIMAL)
 def test_the_linearised_party_step_is_the_cone_programs_answer(penalty: str) -> None:
     agree(small("squared", penalty), "proximal_jacobi", "x/1")
+
+
+@pytest.mark.parametrize("scheme", ["averaged", "gauss_seidel"])
+def test_a_direct_step_of_the_other_schemes_is_the_cone_programs_answer(scheme: str) -> None:
+    agree(small("squared", "l1"), scheme, "x/1", direct=True)
 
 
 def test_a_party_with_neither_a_square_nor_a_proximal_scheme_has_only_its_cone_program() -> None:

@@ -61,11 +61,20 @@ class TestOptimum:
         assert run.converged
         assert run.objective == pytest.approx(cone_optimum("hinge", "l2", 1.0), rel=1e-6)
 
-    def test_a_penalty_without_an_exact_step_goes_to_a_solver(self) -> None:
-        run = ADMMSharing(PARTS, Y, loss="squared", penalty="l1").solve(rho=2.0, tol=1e-6, max_iter=60)
+    @pytest.mark.parametrize("scheme", ["averaged", "gauss_seidel"])
+    @pytest.mark.parametrize("penalty", ["l1", "elastic-net:1:0.3", "nonneg", "box:-0.2:0.3"])
+    def test_other_schemes_reach_it_without_a_solver(self, scheme: str, penalty: str) -> None:
+        run = ADMMSharing(PARTS, Y, penalty=penalty, lam=0.7).solve(method=scheme, max_iter=60)
         assert run.converged
-        assert set(run.history["engine"].dropna()) >= {"dcp", "closed_form"}
-        assert run.objective == pytest.approx(cone_optimum("squared", "l1", 1.0), rel=1e-8)
+        assert set(run.history["engine"].dropna()) == {"closed_form"}
+        assert run.objective == pytest.approx(cone_optimum("logistic", penalty, 0.7), rel=1e-8)
+
+    def test_a_penalty_that_is_no_square_goes_to_a_solver_where_one_is_asked_for(self) -> None:
+        model = ADMMSharing(PARTS, Y, loss="squared", penalty="l1")
+        exact, direct = (model.solve(engine=one, rho=2.0, tol=1e-6, max_iter=200) for one in ("dcp", "closed_form"))
+        assert exact.converged
+        assert set(exact.history["engine"].dropna()) >= {"dcp"}
+        assert exact.objective == pytest.approx(direct.objective, rel=1e-8)
 
     def test_a_group_penalty_drops_whole_groups(self) -> None:
         pairs = GroupLasso([[0, 1], [2]])
@@ -343,7 +352,7 @@ def test_a_non_convex_loss_needs_a_penalty_above_its_curvature() -> None:
 
 
 @pytest.mark.parametrize("penalty", ["l1", "elastic-net", "nonneg", "box:-0.5:0.5"])
-def test_the_default_call_converges_by_a_cone_solver_and_its_zeros_are_exact(penalty: str) -> None:
+def test_the_default_call_converges_by_direct_steps_and_its_zeros_are_exact(penalty: str) -> None:
     rng = np.random.default_rng(0)
     x = rng.uniform(-1.0, 1.0, size=(299, 8))
     y = np.where(x @ [3.0, -2.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.1] + rng.logistic(size=299) > 0.0, 1.0, -1.0)

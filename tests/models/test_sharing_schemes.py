@@ -12,7 +12,7 @@ from cvxpriv_models.admm_sharing.algorithm import MEMORY, CoefficientsAndArgumen
 from cvxpriv_models.admm_sharing.factor import Factor
 from cvxpriv_models.admm_sharing.lagrangian import augmented_lagrangian, descent, stationarity
 from cvxpriv_models.admm_sharing.problem import Problem
-from cvxpriv_models.admm_sharing.schemes import SCHEMES
+from cvxpriv_models.admm_sharing.schemes import SCHEMES, scheme_named
 
 from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.numerics.anderson import Anderson
@@ -91,6 +91,20 @@ def test_averaging_is_the_proximal_jacobi_scheme_held_by_the_parties_own_squares
     for m in range(parties):
         np.testing.assert_allclose(state[f"x/{m}"][0], own[m], atol=1e-12)
     np.testing.assert_allclose(state["y"][0], dual, atol=1e-12)
+
+
+@pytest.mark.parametrize("parties", [2, 3])
+def test_the_direct_steps_of_averaging_are_those_of_the_proximal_jacobi_scheme_at_rho_over_m(parties: int) -> None:
+    problem = small("logistic", "l1", parties)
+    averaged, held = scheme_named("averaged", direct=True), SCHEMES["proximal_jacobi"]
+    factors, context = factors_of(problem), Context(ClosedForm())
+    states = [algorithm.initial_state(problem, rho) for rho in (0.9, 0.9 / parties)]
+    passes = [Sweep(algorithm.one_pass(problem, one, factors)) for one in (averaged, held)]
+    for _ in range(40):
+        states = [run(one, state, context) for one, state in zip(passes, states, strict=True)]
+    for name in ("x/0", "x/1", "z", "y"):  # of size one: rounding
+        np.testing.assert_allclose(states[0][name], states[1][name], atol=1e-12)
+    assert states[0]["x/0"].any()
 
 
 @pytest.mark.parametrize("scheme", CONVERGENT)
@@ -224,6 +238,10 @@ def test_the_hold_of_a_party_is_just_large_enough_in_each_scheme() -> None:
     assert held.tau(factor, absolute, 2.0, 3) == pytest.approx(3.0 * 2.0 * 9.0)
     assert averaged.tau(factor, square, 2.0, 3) == 0.0
     assert held.tau(Factor(np.zeros((2, 1))), absolute, 2.0, 3) == pytest.approx(6.0)
+    for name in ("averaged", "gauss_seidel"):  # rho/M for rho, and one party after the other
+        assert scheme_named(name, direct=True).tau(factor, absolute, 2.0, 3) == pytest.approx(2.0 * 9.0)
+        assert scheme_named(name, direct=True).tau(factor, square, 2.0, 3) == 0.0
+    assert not scheme_named("printed", direct=True).linearises(absolute)
     share, total, z = np.array([1.0]), np.array([5.0]), np.array([2.0])
     assert averaged.target(share, total, z, 3) == pytest.approx([0.0])
     assert held.target(share, total, z, 3) == pytest.approx([-2.0])

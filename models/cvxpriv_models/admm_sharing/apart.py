@@ -165,7 +165,7 @@ class SharingApart:
             A party is lost, late, or refuses.
         """
         begun = time.perf_counter()
-        scheme, problem = _at_once(method), self.problem
+        scheme, problem = _at_once(method, direct=True), self.problem
         weight = default_rho(problem.loss, scheme, problem.parties) if rho is None else float(rho)
         require_guarantee(problem, scheme, weight)
         follow = rho is None and may_follow(problem, scheme)
@@ -422,8 +422,8 @@ class _Together:
         return self.problem.fit_value(blocks.total_share(view, self.problem.parties)) + self.problem.weighted(values)
 
 
-def _at_once(method: str | None) -> Scheme:
-    scheme = scheme_named(method or USUAL)
+def _at_once(method: str | None, *, direct: bool = False) -> Scheme:
+    scheme = scheme_named(method or USUAL, direct=direct)
     if scheme.in_turn:
         raise ModelError(f"method={scheme.name!r} has parties step in turn: across processes take 'averaged'")
     return scheme

@@ -162,7 +162,7 @@ class SharingParty(participant.Participant):
 
     def _begin(self, message: Message) -> Message:
         self.allowance.require_exact()
-        begun = self._posed(message, self.part)
+        begun = self._posed(message, self.part, direct=True)
         self._enter(message, {"x/0": np.zeros((1, begun.factor.part.shape[1]))})
         self.begun = begun
         return Message("ready")
@@ -198,8 +198,8 @@ class SharingParty(participant.Participant):
         self.begun = replace(posed, release=rule, releases=releases)
         return Message("bounded", {"bound": np.array([bound if np.isfinite(bound) else 0.0])})
 
-    def _posed(self, message: Message, part: Any) -> _Begun:
-        rows, scheme = int(part.shape[0]), scheme_named(message.texts["method"])
+    def _posed(self, message: Message, part: Any, *, direct: bool = False) -> _Begun:
+        rows, scheme = int(part.shape[0]), scheme_named(message.texts["method"], direct=direct)
         height = message.number("intercept")
         penalty, lam = convex_penalty(message.texts["penalty"]), message.number("lam")
         ones = np.ones(rows)

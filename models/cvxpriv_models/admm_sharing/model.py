@@ -43,7 +43,7 @@ from .private_run import PrivateSharingRun
 from .private_settings import PASSES, settings_of
 from .problem import Problem
 from .rho import default_rho, may_follow
-from .run import Settings, SharingRun, has_converged
+from .run import Settings, SharingRun, has_converged, scheme_of
 from .schemes import SCHEMES, USUAL, Scheme, scheme_named
 
 #: Largest number of passes, unless told otherwise.
@@ -167,8 +167,8 @@ class ADMMSharing(LearningModel):
     ) -> SharingRun:
         """Run ADMM without privacy.
 
-        `cvxpriv_models.admm_sharing.schemes` describes the methods; `printed` may diverge. A solver does the step of a
-        party without an exact update: one whose penalty is not a square, unless the method is `proximal_jacobi`.
+        `cvxpriv_models.admm_sharing.schemes` describes the methods; `printed` may diverge. A party whose penalty is no
+        square takes one proximal step a pass; with `printed`, and where constraints were added, a solver does its step.
 
         Raises
         ------
@@ -196,7 +196,7 @@ class ADMMSharing(LearningModel):
             factors=sum(min(part.shape) ** 2 for part in self.problem.parts),
         )
         require_feasible(size.within(time_limit), oversize)
-        chosen = scheme_named(method or USUAL)
+        chosen = scheme_named(method or USUAL, direct=who.name != "dcp" and not self.constraints)
         weight = default_rho(self.problem.loss, chosen, self.problem.parties) if rho is None else float(rho)
         require_guarantee(self.problem, chosen, weight)
         anderson = self._accelerated(accelerate, chosen, who, adapt_rho)
@@ -344,7 +344,7 @@ class ADMMSharing(LearningModel):
         begun = time.perf_counter()
         loop = algorithm.schedule(
             self.problem,
-            scheme_named(settings.method),
+            scheme_of(settings, self.constraints),
             self.factors,
             tol=settings.tol,
             limit=settings.max_iter,
@@ -372,7 +372,7 @@ class ADMMSharing(LearningModel):
         problem, report = self.problem, context.reports[algorithm.LOOP]
         coefficients = [state[f"x/{m}"] for m in range(problem.parties)]
         found = algorithm.residuals_with_constraints(
-            problem, scheme_named(settings.method), self.factors, state, self.constraints
+            problem, scheme_of(settings, self.constraints), self.factors, state, self.constraints
         )
         objective = problem.objective(coefficients)
         gap = None if self.constraints else kkt.duality_gap(problem, state)

@@ -30,7 +30,7 @@ from .blocks import centre
 from .factor import Factor
 from .kkt import SharingResiduals
 from .problem import Problem, checked_part
-from .schemes import scheme_named
+from .schemes import Scheme, scheme_named
 
 #: Default number of samples of the z block that a cross-check takes: a cone solver does these in about a second.
 ROWS = 2000
@@ -49,6 +49,11 @@ class Settings:
     tol: float
     follow: bool = False
     gap: float = 0.0
+
+
+def scheme_of(settings: Settings, constraints: Constraints) -> Scheme:
+    """Return the scheme of a run: with direct steps, unless a solver does them or must look at users' constraints."""
+    return scheme_named(settings.method, direct=settings.engine != "dcp" and not constraints)
 
 
 def has_converged(found: SharingResiduals, gap: float | None, objective: float, settings: Settings) -> bool:
@@ -194,7 +199,8 @@ class SharingRun(SharedFit, Fitted):
 
     def blocks(self) -> dict[str, Block]:
         """Return the model's blocks by name, in the scheme of this run."""
-        return algorithm.blocks(self._problem(), scheme_named(self.settings.method), self.factors, self.constraints)
+        scheme = scheme_of(self.settings, self.constraints)
+        return algorithm.blocks(self._problem(), scheme, self.factors, self.constraints)
 
     def certify(
         self,
