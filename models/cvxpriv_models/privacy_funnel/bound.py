@@ -27,7 +27,7 @@ from cvxpriv.tables.joint import JointTable
 from .columns import mechanism_of, mixed_to_rate, utility
 from .merging import merged_groups
 from .perfect_privacy import silent_columns
-from .pricing import FunnelPricing
+from .pricing import LARGEST_S, FunnelPricing
 from .pricing_small import solved_at_once
 from .problem import Problem
 from .sorted_start import sorted_merging
@@ -50,7 +50,7 @@ STAGED = 320
 all at once it takes minutes at 1000 symbols."""
 
 SEARCH_SHARE = 0.8
-"""Share of the time for the local search where there is no complete one."""
+"""Share of the time for column generation where merged private symbols may be left to prove the bound."""
 
 SILENT_SHARE = 0.25
 """Share of the time for posteriors that tell nothing of S: where they reach the rate nothing else is needed."""
@@ -200,7 +200,8 @@ class Prover:
             return
         proof, mechanism = self._generated(rate, gap, clock)
         yield proof, mechanism
-        if proof.reason != INTERRUPTED and not self.pricing.certifiable and self.leakage(mechanism) - proof.lower > gap:
+        many = len(self.pricing.joint) > LARGEST_S or not self.pricing.certifiable
+        if many and proof.reason != INTERRUPTED and self.leakage(mechanism) - proof.lower > gap:
             for other in self._merged(rate, gap, mechanism, proof.lower, clock):
                 proof = replace(max(proof, other, key=lambda one: one.lower), reason=other.reason)
                 yield proof, mechanism
@@ -250,7 +251,8 @@ class Prover:
 
     def _generated(self, rate: float, gap: float, clock: Clock) -> tuple[_Proof, Array]:
         """Column generation at one rate: the better of its proof and the plain one, and its mechanism."""
-        share, idle = (1.0, None) if self.pricing.certifiable else (SEARCH_SHARE, SEARCHED)
+        idle = None if self.pricing.certifiable else SEARCHED
+        share = 1.0 if self.pricing.certifiable and len(self.pricing.joint) <= LARGEST_S else SEARCH_SHARE
         plain = self._plain()
         known = max(plain.lower, 0.0)
         if not self.pricing.certifiable and plain.lower <= 0.0:  # else even the best silent columns tell too little

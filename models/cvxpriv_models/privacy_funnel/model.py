@@ -208,9 +208,9 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         """Return the best mechanism, with a proof of how good it is; or the best of several starts.
 
         The usual method, "columns", searches posteriors by column generation and polishes what it finds; `run.gap` is
-        a certified distance from the best possible leakage. Up to |S| = 5 the search is complete, and the answer is
-        the global optimum; beyond, `run.bound.reason` says that it is not. The others alternate blocks from several
-        starts, as the paper does, and prove nothing.
+        a certified distance from the best possible leakage. Up to |S| = 5, or 8 on a small table, the search is
+        complete, and the answer is the global optimum; beyond, `run.bound.reason` says that it is not. The others
+        alternate blocks from several starts, as the paper does, and prove nothing.
 
         Parameters
         ----------

@@ -10,16 +10,13 @@ is a linear program. Vertices are listed where they are few; else they are found
 
 from __future__ import annotations
 
-import itertools
 import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import qr
+from numpy.typing import ArrayLike
 
 from cvxpriv.bounds.master import Master, MasterPoint
 from cvxpriv.errors import SolverFailure
@@ -28,18 +25,10 @@ from cvxpriv.tables.information import entropy, mutual_information
 from cvxpriv.tables.joint import JointTable
 
 from .columns import mechanism_of, utility
-
-IntArray: TypeAlias = NDArray[np.intp]
+from .silent_polytope import ZERO, SilentPolytope
 
 MOST_BASES = 1_000_000
 """Largest number of supports that are tried one by one: some seconds."""
-
-CHUNK = 100_000
-ZERO = 1e-12
-"""A probability above minus this is none: rounding of a system of at most ten equations."""
-
-DEPENDENT = 1e-12
-"""A diagonal entry of R in A' = Q R, relative to the first, below which rows of A are dependent."""
 
 STARTS = 60
 """Vertices sought in each pass where they are not listed."""
@@ -99,7 +88,7 @@ def perfect_privacy(joint: JointTable | ArrayLike, time_limit: float = 30.0, see
     table = joint if isinstance(joint, JointTable) else JointTable.from_array(joint)
     kept = table.p_s > 0.0
     a, p_x = table.p_s_given_x[kept], table.p_x
-    polytope = _Polytope.of(a, table.p_s[kept])
+    polytope = SilentPolytope.of(a, table.p_s[kept])
     certified = math.comb(len(p_x), polytope.rank) <= MOST_BASES
     columns, point = _listed(polytope, p_x) if certified else _generated(polytope, p_x, seed, time_limit)
     used = point.weights > 0.0
@@ -121,59 +110,18 @@ def silent_columns(joint: Array, rate: float, time_limit: float, seed: int = 0) 
     """
     p_x = joint.sum(axis=0)
     try:
-        columns, point = _generated(_Polytope.of(joint / p_x, joint.sum(axis=1)), p_x, seed, time_limit, rate)
+        columns, point = _generated(SilentPolytope.of(joint / p_x, joint.sum(axis=1)), p_x, seed, time_limit, rate)
     except SolverFailure:  # a large program on a slow machine; P(X) itself tells nothing
         return p_x[:, None], np.ones(1)
     used = point.weights > 0.0
     return columns[:, used], point.weights[used]
 
 
-@dataclass(frozen=True)
-class _Polytope:
-    """{pi >= 0 : a pi = s} with independent rows only; sum pi = 1 follows, as A's columns sum to 1."""
-
-    a: Array  # (rank, |X|)
-    s: Array
-
-    @classmethod
-    def of(cls, a: Array, s: Array) -> _Polytope:
-        _, r, order = qr(a.T, mode="economic", pivoting=True)
-        diagonal = np.abs(np.diag(r))
-        rows = np.sort(order[: int(np.sum(diagonal > DEPENDENT * diagonal[0]))])
-        return cls(a[rows], s[rows])
-
-    @property
-    def rank(self) -> int:
-        return len(self.s)
-
-    def vertices(self, supports: IntArray) -> Array:
-        """The vertices on those supports (n, rank) that have one, as columns (|X|, k)."""
-        bases = self.a[:, supports].transpose(1, 0, 2)
-        sizes = np.abs(np.linalg.det(bases))
-        regular = sizes > np.finfo(np.float64).tiny
-        weights = np.linalg.solve(bases[regular], np.broadcast_to(self.s[:, None], (regular.sum(), self.rank, 1)))[
-            ..., 0
-        ]
-        good = (weights.min(axis=1) >= -ZERO) & (np.abs(weights.sum(axis=1) - 1.0) <= 1e-9)
-        kept = np.maximum(weights[good], 0.0)
-        columns = np.zeros((self.a.shape[1], len(kept)))
-        columns[supports[regular][good].T, np.arange(len(kept))] = (kept / kept.sum(axis=1, keepdims=True)).T
-        return columns
-
-    def program(self) -> Master:
-        """The linear program over the polytope, to be solved for many costs."""
-        program = Master(self.s, self.s)
-        program.add(np.zeros(self.a.shape[1]), self.a)
-        return program
-
-
-def _listed(polytope: _Polytope, p_x: Array) -> tuple[Array, MasterPoint]:
+def _listed(polytope: SilentPolytope, p_x: Array) -> tuple[Array, MasterPoint]:
     """All vertices, and the linear program over them: columns are added where their reduced cost asks for it."""
-    supports = itertools.combinations(range(len(p_x)), polytope.rank)
-    parts = []
-    while chunk := list(itertools.islice(supports, CHUNK)):
-        parts.append(polytope.vertices(np.array(chunk, dtype=np.intp)))
-    vertices = np.concatenate(parts, axis=1)
+    supports, weights = polytope.every_vertex()
+    vertices = np.zeros((len(p_x), len(supports)))
+    vertices[supports.T, np.arange(len(supports))] = weights.T
     heights = entropy(vertices, axis=0)
     master = Master(p_x, p_x)
     columns, costs = p_x[:, None], np.array([entropy(p_x)])  # P_X itself: feasible, though no vertex
@@ -190,7 +138,7 @@ def _listed(polytope: _Polytope, p_x: Array) -> tuple[Array, MasterPoint]:
 
 
 def _generated(
-    polytope: _Polytope, p_x: Array, seed: int, time_limit: float, enough: float = np.inf
+    polytope: SilentPolytope, p_x: Array, seed: int, time_limit: float, enough: float = np.inf
 ) -> tuple[Array, MasterPoint]:
     """Vertices by linearising H(pi) - nu.pi at random points, until none pays, the rate is enough, or time is up."""
     end, rng, program = time.perf_counter() + time_limit, np.random.default_rng(seed), polytope.program()

@@ -6,7 +6,7 @@ A = P(S|X). For any nu and lam >= 0, with phi(pi) = -H(A pi) + lam H(pi) - nu.pi
 
     I(S;Y) >= H(S) + nu.P_X - lam (H(X) - R) + min over the simplex of phi.
 
-Two private symbols are priced exactly by edges, three to five are searched locally and verified by cells on faces,
+Two private symbols are priced exactly by edges, three to eight are searched locally and verified by cells on faces,
 more are searched locally only.
 """
 
@@ -32,11 +32,15 @@ from .pricing_faces import face_minimum, rounding
 from .pricing_joint import Solved, joint_newton
 from .pricing_search import FaceFunction, descend, edge_minima, newton, on_all_symbols
 from .pricing_wide import wide_search
+from .silent_polytope import listed_silent
 
 IntArray: TypeAlias = NDArray[np.intp]
 
 LARGEST_S = 5
-"""Largest number of private symbols whose faces are searched by cells."""
+"""Largest number of private symbols of which random faces are searched locally, and all of many faces by cells."""
+
+LARGEST_PROVED, FEWER_FACES = 8, 100_000
+"""Largest number of private symbols whose faces are searched by cells, if there are so few of them."""
 
 MOST_FACES = 2_000_000
 """Largest number of faces to start from: about a minute's work and 1 GB."""
@@ -61,6 +65,12 @@ APART = 0.02
 
 NEAR = 1e-3
 """Largest gain of a column, in nats, at which the multipliers are near enough for Newton's method on all at once."""
+
+SMALL_MULTIPLIER = 0.2
+"""Multiplier of the rate below which the best posteriors are near those that tell nothing of S."""
+
+MOST_SILENT = 300_000
+"""Largest number of supports of such posteriors that are listed, in half a second."""
 
 EDGES_AT_ONCE = 200_000
 NEGLIGIBLE = 1e-100
@@ -123,23 +133,27 @@ class FunnelPricing:
 
     @property
     def certifiable(self) -> bool:
-        """Whether the minimum of phi can be proved: |S| <= 2, or <= 5 with a bearable number of faces."""
-        size_s = self.joint.shape[0]
-        return size_s <= 2 or (size_s <= LARGEST_S and self.faces <= MOST_FACES)
+        """Whether the minimum of phi can be proved: |S| <= 2, or faces of up to 8 symbols and bearably many."""
+        return len(self.joint) <= 2 or (min(self.joint.shape) <= LARGEST_PROVED and self.faces <= self.most_faces)
+
+    @property
+    def most_faces(self) -> int:
+        """Largest number of faces to start from."""
+        return MOST_FACES if self.joint.shape[0] <= LARGEST_S else FEWER_FACES
 
     def limits(self) -> str:
         """The reason why the minimum of phi cannot be proved; "" if it can."""
         size_s, size_x = self.joint.shape
         if self.certifiable:
             return ""
-        if size_s > LARGEST_S:
+        if min(size_s, size_x) > LARGEST_PROVED:
             return (
                 f"the gap is not certified: |S| = {size_s}, and posteriors are searched completely up to "
-                f"|S| = {LARGEST_S} only; merge private symbols"
+                f"|S| = {LARGEST_PROVED} only; merge private symbols"
             )
         return (
             f"the gap is not certified: {self.faces} faces of up to {size_s} of the {size_x} public symbols are more "
-            f"than {MOST_FACES}; merge public symbols, or private ones"
+            f"than {self.most_faces}; merge public symbols, or private ones"
         )
 
     def master(self) -> Master:
@@ -275,10 +289,25 @@ class FunnelPricing:
                 supports = np.nonzero(some.T)[1].reshape(-1, size)
                 w = np.take_along_axis(some.T, supports, axis=1)
                 found.append((supports, *newton(FaceFunction.on(self.p_s_given_x, lam, nu, supports), w)))
+        if size_x > SMALL_X and lam < SMALL_MULTIPLIER:
+            supports, w = self._silent(lam, nu)
+            found.append((supports, *newton(FaceFunction.on(self.p_s_given_x, lam, nu, supports), w)))
         if size_x > SMALL_X or not found:
             supports, w = self._random_faces(min(size_s, size_x))
             found.append((supports, *descend(FaceFunction.on(self.p_s_given_x, lam, nu, supports), w)))
         return self._priced(found, lam, nu)
+
+    @cached_property
+    def _silent_vertices(self) -> tuple[IntArray, Array, Array]:
+        supports, w = listed_silent(self.joint, MOST_SILENT)
+        return supports, w, entropy(w, axis=1)
+
+    def _silent(self, lam: float, nu: Array) -> tuple[IntArray, Array]:
+        """The vertices at A pi = P_S where phi is least: at a small lam the best posteriors are near them."""
+        supports, w, heights = self._silent_vertices
+        values = lam * heights - np.sum(nu[supports] * w, axis=1)
+        lowest = np.argsort(values)[:MOST_ADDED]
+        return supports[lowest], w[lowest]
 
     def _priced(self, found: Sequence[tuple[IntArray, Array, Array]], lam: float, nu: Array) -> Priced:
         """Columns from their supports and weights, priced as they are stored."""

@@ -31,7 +31,7 @@ INSIDE = 0.9
 """Share of the way to the boundary of its face that a step may go."""
 
 RELATIVE = 1e-13
-"""Share of a form's terms that its pivots have to exceed: the rounding of the form and of its factors, for up to five
+"""Share of a form's terms that its pivots have to exceed: the rounding of the form and of its factors, for up to eight
 symbols, with a digit to spare."""
 
 

@@ -1,4 +1,4 @@
-"""Verification for three to five private symbols: no posterior has phi below a level, shown by cells on faces.
+"""Verification for three to eight private symbols: no posterior has phi below a level, shown by cells on faces.
 
 phi(pi) = -H(A pi) + lam H(pi) - nu.pi. At fixed A pi it is concave, so its least value over the simplex is at a corner,
 or inside a face of 2 to |S| symbols as a local minimum of that face. Each face is cut into simplicial cells. From a
@@ -52,7 +52,7 @@ FOUND_ENOUGH = 60
 MOST_LEFT = 200_000
 """Largest number of faces that are still examined, once each, after the time is up: a second."""
 
-TANGENTS = 4
+TANGENTS = 8
 """Tangents tried in a cell before it is cut."""
 
 LONGEST = 0.98
