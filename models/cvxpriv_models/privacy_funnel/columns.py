@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.information import mutual_information
 
-from .pricing_search import on_all_symbols
+from .pricing_search import on_all_symbols, pairs
 
 IntArray: TypeAlias = NDArray[np.intp]
 
@@ -83,7 +83,7 @@ def first_columns(p_x: Array, a: Array) -> Array:
 
 def _merged_pairs(p_x: Array, a: Array) -> Array:
     size = len(p_x)
-    i, j = np.triu_indices(size, 1)
+    i, j = pairs(size)
     if len(i) > FIRST_PAIRS * size:  # those with the most alike P(S|x)
         far = np.zeros(len(i))
         for row in a:

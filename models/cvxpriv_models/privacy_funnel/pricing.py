@@ -30,7 +30,7 @@ from cvxpriv.tables.information import entropy
 from .columns import SMALL_X, first_columns
 from .pricing_faces import face_minimum, rounding
 from .pricing_joint import Solved, joint_newton
-from .pricing_search import FaceFunction, descend, edge_minima, newton, on_all_symbols
+from .pricing_search import FaceFunction, descend, edge_minima, newton, on_all_symbols, pairs
 from .pricing_wide import wide_search
 from .silent_polytope import listed_silent
 
@@ -251,12 +251,9 @@ class FunnelPricing:
         found = joint_newton(self.p_s_given_x, self.p_x, self.rate - self.entropy_x, active, lam, nu)
         return None if found is None or self.value(self.first, found.duals).min() < level else found
 
-    def _pairs(self) -> tuple[IntArray, IntArray]:
-        return np.triu_indices(len(self.p_x), 1)
-
     def _edges(self, lam: float, nu: Array) -> tuple[Priced, float]:
         """Minima on all edges, and a number that no edge is below."""
-        first, second = self._pairs()
+        first, second = pairs(len(self.p_x))
         columns, values, least = [np.zeros((len(nu), 0))], [np.zeros(0)], math.inf
         a = self.p_s_given_x[0]
         for start in range(0, len(first), EDGES_AT_ONCE):

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from cvxpriv.numerics.arrays import Array
 
-from .pricing_search import TINY
+from .pricing_search import TINY, pairs
 
 IntArray: TypeAlias = NDArray[np.intp]
 Mask: TypeAlias = NDArray[np.bool_]
@@ -178,7 +178,7 @@ def may_be_together(a: Array, lam: float) -> Mask:
     a grid bound it. Where G < lam + c, phi + c h(r) bends down (h the binary entropy): one of the two symbols can
     take the place of both at a loss of c log 2 at most.
     """
-    first, second = np.triu_indices(a.shape[1], 1)
+    first, second = pairs(a.shape[1])
     most = np.full(len(first), -np.inf)
     r = (np.arange(SHARES) + 0.5) / SHARES
     rest = 1.0 - r

@@ -12,6 +12,7 @@ in the convex stretch. Everything is computed in z = logit(x), which keeps both 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -28,6 +29,14 @@ FARTHEST = 700.0
 
 ROUNDING = 2e-14
 """Rounding error of phi and of phi' per unit of their largest term: under a hundred operations of 2.2e-16 each."""
+
+
+@lru_cache(maxsize=2)
+def pairs(size: int) -> tuple[IntArray, IntArray]:
+    """All pairs i < j of `size` symbols."""
+    first, second = np.triu_indices(size, 1)
+    first.flags.writeable = second.flags.writeable = False
+    return first, second
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,9 @@ def best_run(
     if constraints:
         residual = algorithm.measure(problem, constraints)(state)["kkt"]
     else:
-        residual = algorithm.residuals_of(problem, state["log_u"]).largest
+        residual = algorithm.residuals_of(problem, state["log_u"], state["lam"]).largest
+        if residual.max() > settings.tol:  # other multipliers may do better
+            residual = np.minimum(residual, algorithm.residuals_of(problem, state["log_u"]).largest)
     leakage = closed_form.leakage(state["log_u"], problem.p_s_given_x)
     near = np.flatnonzero(leakage <= leakage.min() + SAME_LEAKAGE)
     near = near[residual[near].argsort(kind="stable")]
