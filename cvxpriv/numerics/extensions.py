@@ -11,6 +11,9 @@ and `cvxpriv.commands`.
 
 from __future__ import annotations
 
+import os
+import sys
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -23,7 +26,20 @@ def extensions(group: str) -> dict[str, EntryPoint]:
     >>> "PrivacyFunnel" in extensions("cvxpriv.models")
     True
     """
+    return dict(_found(group, tuple((folder, _changed(folder)) for folder in sys.path)))
+
+
+@cache
+def _found(group: str, folders: tuple[tuple[str, int], ...]) -> dict[str, EntryPoint]:
+    """Entry points are read again once a folder of packages changed: reading those of all packages takes 10 ms."""
     return {point.name: point for point in sorted(entry_points(group=group), key=lambda point: point.name)}
+
+
+def _changed(folder: str) -> int:
+    try:
+        return os.stat(folder or ".").st_mtime_ns
+    except OSError:
+        return 0
 
 
 def extension(group: str, name: str) -> Any:

@@ -53,10 +53,8 @@ def test_an_extension_that_cannot_be_imported_and_a_folder_that_cannot_be_writte
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bad = EntryPoint("Broken", "no_such_module:Model", "cvxpriv.models")
-    real = registered.entry_points
-    monkeypatch.setattr(
-        registered, "entry_points", lambda group: [bad] if group == "cvxpriv.models" else real(group=group)
-    )
+    real = registered.extensions
+    monkeypatch.setattr(registered, "extensions", lambda group: {bad.name: bad} if group == bad.group else real(group))
     monkeypatch.setattr(examination, "_solvers", lambda: iter(()))
     monkeypatch.setattr(examination.os, "access", lambda place, mode: False)
     done = run("doctor")
