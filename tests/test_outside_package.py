@@ -87,6 +87,7 @@ def test_a_run_with_a_constraint_says_its_facts_and_what_the_constraint_costs(mo
 @pytest.mark.slow
 def test_the_commands_verify_and_use_the_parts_of_another_package(fresh: Path, tmp_path: Path) -> None:
     assert "jeffreys: f(t) = (t-1)*log(t)" in command(fresh, "verify", "jeffreys", "--solvers", "CLARABEL")
+    assert "No output is more likely than" in command(fresh, "constraints", "capped")
     out = tmp_path / "inference"
     data = ["--infer", "s", "--data", "x", "--count", "count", "--starts", "2", "--no-report", "--bootstrap", "0"]
     rule = ["--constraint", "capped=0.9", "--divergence", "jeffreys", "--no-crosscheck", "--beta", "0.1"]

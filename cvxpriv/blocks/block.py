@@ -175,6 +175,7 @@ class Block:
             except SolverFailure as failure:
                 if self.constraints and failure.infeasible:
                     self._refuse_conflict(at, chain, failure)
+                failure.args = (f"block {self.name!r}: {failure}",)
                 raise
 
         refinement = self.refinement

@@ -9,7 +9,7 @@ import click
 from cvxpriv import constraints as ready
 from cvxpriv.cli.options import output_options
 from cvxpriv.cli.terminal import Terminal
-from cvxpriv.constraints.documents import GROUP
+from cvxpriv.constraints.documents import GROUP, maker
 from cvxpriv.constraints.text import FORMS, FUNCTIONS
 from cvxpriv.errors import ModelError, suggest
 from cvxpriv.numerics.extensions import extensions
@@ -49,8 +49,9 @@ def constraints(terminal: Terminal, name: str | None) -> None:
 
 
 def _about(key: str) -> str:
-    """Return the docstring of the function that makes a constraint; "" for one of another package."""
-    return inspect.getdoc(getattr(ready, FUNCTIONS.get(key, key), None)) or ""
+    """Return the docstring of the function that makes a constraint; "" where it has none."""
+    own = getattr(ready, FUNCTIONS.get(key, key), None)
+    return inspect.getdoc(own if own is not None or key not in extensions(GROUP) else maker(key)) or ""
 
 
 def _asks(key: str) -> str:

@@ -13,13 +13,33 @@ import numpy.typing as npt
 from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.declaration import Known
-from cvxpriv.errors import DataError, ModelError, shown
+from cvxpriv.errors import CvxprivError, DataError, ModelError, shown
 from cvxpriv.numerics.arguments import finite_double, real_numbers
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 
 Form = Callable[[cp.Expression, "Known | None"], "list[cp.Constraint]"]
 Excess = Callable[[Array, "Known | None"], float]
+
+
+@dataclass(frozen=True)
+class _Excess:
+    """An excess whose errors are typed: a function of another package may raise anything, also where nothing is known.
+
+    `name`: Name of the constraint.
+    """
+
+    name: str
+    of: Excess
+
+    def __call__(self, mechanism: Array, known: Known | None) -> float:
+        try:
+            return self.of(mechanism, known)
+        except CvxprivError:
+            raise
+        except Exception as error:
+            without = "" if known is not None else ", where nothing is known beside the mechanism"
+            raise ModelError(f"the excess of {self.name} raised {type(error).__name__}{without}: {error}") from error
 
 
 @door
@@ -45,6 +65,10 @@ class ReadyConstraint:
     excess: Excess = field(repr=False)
     kind: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.excess, _Excess):
+            object.__setattr__(self, "excess", _Excess(self.name, self.excess))
 
     def __call__(self, mechanism: cp.Expression, known: Known | None = None) -> list[cp.Constraint]:
         """Return the cvxpy constraints."""

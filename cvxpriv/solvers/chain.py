@@ -197,6 +197,17 @@ def solve(
         f"{attempt.solver}: {attempt.status}" + (f" ({attempt.message})" if attempt.message else "")
         for attempt in attempts
     )
-    failure = SolverFailure(f"no solver of the chain answered: {tried}; loosen the tolerance or pass other solvers")
+    failure = SolverFailure(f"no solver of the chain answered: {tried}; {_remedy(attempts)}")
     failure.statuses = tuple(attempt.status for attempt in attempts)
     raise failure
+
+
+def _remedy(attempts: Sequence[Attempt]) -> str:
+    said = {attempt.status.removesuffix("_inaccurate") for attempt in attempts} - {cp.SOLVER_ERROR}
+    if said == {cp.INFEASIBLE}:
+        return (
+            "no point meets the constraints: loosen one, or start elsewhere where they depend on values that are held"
+        )
+    if said == {cp.UNBOUNDED}:
+        return "the objective improves without end: add constraints that bound it"
+    return "loosen the tolerance or pass other solvers"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 import cvxpriv as cpv
 from cvxpriv.blocks.parts import parts_of_problem, proposed
-from cvxpriv.errors import DataError, Disagreement, ModelError
+from cvxpriv.errors import DataError, Disagreement, ModelError, SolverFailure
 from cvxpriv.schedules.problem_starts import drawn
 
 RNG = np.random.default_rng(4)
@@ -219,3 +220,16 @@ def test_processes_change_nothing() -> None:
     one, two = (cpv.alternate(rank_one()[0], starts=3, seed=2, n_jobs=n) for n in (1, 2))
     assert one.starts["origin"].tolist() == ["random"] * 3
     assert two.starts["objective"].to_numpy() == pytest.approx(one.starts["objective"].to_numpy(), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        (lambda x, y: [], "block 'x': .*unbounded.* the objective improves without end"),
+        (lambda x, y: [x * y >= 1, x <= 0, y >= 1], "block 'x': .*infeasible.* no point meets the constraints"),
+    ],
+)
+def test_a_block_without_an_optimum_says_what_is_missing(rule: Any, message: str) -> None:
+    x, y = cp.Variable(name="x", value=0.0), cp.Variable(name="y", value=1.0)
+    with pytest.raises(SolverFailure, match=message):
+        cpv.alternate(cp.Problem(cp.Minimize(x * y), rule(x, y)), [[x], [y]])

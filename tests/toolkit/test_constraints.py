@@ -7,6 +7,7 @@ import pickle
 from collections.abc import Callable
 from pathlib import Path
 
+import cloudpickle
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -413,3 +414,12 @@ class TestText:
             "maximal-leakage distortion floor forbidden fixed symmetric monotone"
         )
         assert all(form.startswith(name) for name, form in constraints.FORMS.items())
+
+
+def test_what_the_excess_of_another_package_raises_is_typed() -> None:
+    rare = ReadyConstraint(
+        "rare", lambda m, known: [known.prior @ m <= 0.5], lambda m, known: float((known.prior @ m).max() - 0.5)
+    )
+    with pytest.raises(ModelError, match="excess of rare raised AttributeError, where nothing is known"):
+        rare.excess(np.eye(2), None)
+    assert cloudpickle.loads(cloudpickle.dumps(rare)).violation(np.eye(4, 3), known(np.random.default_rng(0))) >= 0.0
