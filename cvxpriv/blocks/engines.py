@@ -217,7 +217,8 @@ def engine_named(
 ) -> Engine:
     """Return the engine that a user names; an engine object passes through."""
     engine: Engine
-    dcp = DCP(fallback_chain(solver), tolerance, elsewhere=None if isolate is None else Elsewhere(isolate))
+    chain = DEFAULT_CHAIN if solver is None else fallback_chain(solver)
+    dcp = DCP(chain, tolerance, elsewhere=None if isolate is None else Elsewhere(isolate))
     match name:
         case "dcp":
             engine = dcp

@@ -27,14 +27,14 @@ class StoredProof(ABC):
     """A bound for one table, and its proof.
 
     `table`: The joint probabilities. None: the file holds only their hash, and the table is given to the check.
-    `sha256`: The table's hash.
+    `sha256`: The table's hash; "" where it is that of the table held, computed when the certificate is written.
     `bound`: The claimed bound in nats.
     `mechanism`: A mechanism that comes close to the bound.
     `groups`: Group of each private symbol, where the proof merges some of them.
     """
 
     table: Array | None
-    sha256: str
+    sha256: str = ""
     bound: float
     mechanism: Array
     groups: tuple[int, ...] | None = None
@@ -51,9 +51,14 @@ class StoredProof(ABC):
     def own_of(cls, held: Mapping[str, Any]) -> dict[str, Any]:
         """Return the fields that `own` wrote."""
 
+    @property
+    def table_sha256(self) -> str:
+        """The table's hash."""
+        return self.sha256 if self.sha256 or self.table is None else table_hash(self.table.tolist())
+
     def without_table(self) -> Self:
         """Return the same certificate with only the table's hash."""
-        return replace(self, table=None)
+        return replace(self, table=None, sha256=self.table_sha256)
 
     def document(self) -> dict[str, Any]:
         """Return the certificate as JSON's types."""
@@ -64,7 +69,7 @@ class StoredProof(ABC):
             "kind": kind,
             **self.own(),
             "bound": float(self.bound),
-            "table_sha256": self.sha256,
+            "table_sha256": self.table_sha256,
             "mechanism": self.mechanism.tolist(),
             **({} if self.table is None else {"table": self.table.tolist()}),
             **({} if self.groups is None else {"groups": list(self.groups)}),
@@ -172,7 +177,6 @@ class Certificate(StoredProof):
         """Return a certificate of a table; the multipliers are rounded as the checker rounds them."""
         return cls(
             table=table,
-            sha256=table_hash(table.tolist()),
             bound=bound,
             mechanism=mechanism,
             groups=groups,

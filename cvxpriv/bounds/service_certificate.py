@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from cvxpriv.bounds import check_constrained_service_certificate as constrained
 from cvxpriv.bounds.certificate import StoredProof
-from cvxpriv.bounds.check_service_certificate import FORMS, KIND, SCHEMA, SHORT, VERSION, check, table_hash
+from cvxpriv.bounds.check_service_certificate import FORMS, KIND, SCHEMA, SHORT, VERSION, check
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array
 
@@ -74,7 +74,6 @@ class ServiceCertificate(StoredProof):
         name, formula = divergence
         return cls(
             table=table,
-            sha256=table_hash(table.tolist()),
             bound=bound,
             mechanism=mechanism,
             groups=groups,

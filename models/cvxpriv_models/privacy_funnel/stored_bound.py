@@ -32,7 +32,7 @@ def stored_bound(
     Raises DataError: The certificate is of another table or of other constraints, or does not prove its claim.
     """
     table, clock, names = problem.table.probabilities, Clock(CHECK_TIME), tuple(name for name, _ in constraints)
-    if certificate.sha256 != table_hash(table.tolist()):
+    if certificate.table_sha256 != table_hash(table.tolist()):
         raise DataError("the certificate does not prove a bound of this table: its SHA-256 differs")
     counted: tuple[str, ...] = ()
     ignored, upper = names, 0.0
