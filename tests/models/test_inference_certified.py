@@ -72,7 +72,7 @@ def test_a_run_under_constraints_keeps_its_certificate(tmp_path: Path) -> None:
 
 
 def test_a_run_says_why_it_keeps_no_certificate(tmp_path: Path) -> None:
-    asked = constraints.f_information("total-variation", 0.1, "input")
+    asked = constraints.f_information("total-variation", 0.1)
     run = service().constrain("told", asked).solve(gap=0.5, time_limit=1.0, max_iter=1)
     assert run.bound is not None
     if run.bound.certificate is None:  # else there was no time for the constraint

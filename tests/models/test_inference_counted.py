@@ -12,14 +12,16 @@ from cvxpriv_models.inference_service.any_conjugate import conjugate_of
 from cvxpriv_models.inference_service.bound import bound
 from cvxpriv_models.inference_service.column_costs import NOT_COUNTED, Bent, costs_of
 from cvxpriv_models.inference_service.line_costs import Lines, under_lines
-from cvxpriv_models.inference_service.priced_constraints import OWN, PricedConstraints
+from cvxpriv_models.inference_service.priced_constraints import OWN, PricedConstraints, pricing_of
 from cvxpriv_models.inference_service.pricing import Inner, solve_simplex
 from cvxpriv_models.inference_service.problem import Problem
+from cvxpriv_models.inference_service.summed_pricing import SummedPricing
 from cvxpriv_models.privacy_funnel.column_constraints import ColumnConstraints
 from cvxpriv_models.privacy_funnel.problem import Problem as Funnel
 from scipy.optimize import linprog
 
 from cvxpriv import constraints
+from cvxpriv.blocks.declaration import Known
 from cvxpriv.constraints import ReadyConstraint
 from cvxpriv.numerics.arrays import Array
 
@@ -124,6 +126,38 @@ def test_the_inner_problem_under_lines_is_that_of_a_cone_program(which: int) -> 
     wanted = [_by_a_solver(row, lines, prices) for row in c]
     assert found.value == pytest.approx(wanted, abs=1e-7)  # the accuracy of the solver's value
     assert (_plain(c, 80, 1e-10, None).value >= found.value - 1e-10).all()
+
+
+@pytest.mark.parametrize("which", [3, 4, 5, 10])
+def test_the_inner_problem_under_costs_that_bend_is_met_by_its_column(which: int) -> None:
+    """Its value bounds that of every column, and is that of its own."""
+    asked = PricedConstraints.of(PROBLEM, (("asked", EVERY[which][0]),))
+    conjugate = conjugate_of(PROBLEM.divergence, 10.0)
+    pricing = SummedPricing(pricing_of(PROBLEM, TABLE, asked), conjugate, asked, np.inf)
+    rng = np.random.default_rng(which)
+    assert pricing.exact
+    duals = np.append(np.zeros(3), -0.3 * rng.random(len(pricing.upper)))
+    c = rng.standard_normal((3, 3))
+    found = pricing.of_class(0, duals)[0].solve(c, 80, 1e-10, None)
+    cost = asked.bent[0].values
+
+    def worth(x: Array) -> Array:
+        leaked = conjugate.price(np.maximum(x / PROBLEM.p_y, 1e-300)) @ PROBLEM.p_y
+        return np.asarray((c * x).sum(axis=1) - PROBLEM.beta * leaked - cost(x) @ -duals[3:])
+
+    assert found.value == pytest.approx(worth(found.x), abs=1e-10)
+    for x in rng.dirichlet(np.ones(3), 200):
+        assert (worth(np.tile(x, (3, 1))) <= found.value + 1e-12).all()
+    mechanism = rng.dirichlet(np.ones(2), 3)  # the sum over its columns is what the constraint itself measures
+    q = PROBLEM.p_y @ mechanism
+    sums = q @ cost((PROBLEM.p_y[:, None] * mechanism / q).T)
+    parameters, excess = EVERY[which][0].parameters, EVERY[which][0].excess(mechanism, Known.of_table(PROBLEM.table))
+    if which == 10 or parameters["order"] == 1.0:
+        expected = excess + float(parameters.get("epsilon", parameters.get("bound", 0.0)))
+    else:
+        a = float(parameters["order"])
+        expected = np.copysign(1.0, a - 1.0) * np.exp((a - 1.0) * (excess + float(parameters["epsilon"])))
+    assert sums.max() == pytest.approx(expected, rel=1e-9)
 
 
 def test_any_weights_that_the_prices_allow_bound_the_inner_problem() -> None:

@@ -9,7 +9,7 @@ columns of the optimum, make it tight.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from cvxpriv.constraints.inference import by_group
 from cvxpriv.divergences import FDivergence, divergence
 from cvxpriv.numerics.arrays import Array
 
+from .any_conjugate import conjugate_of
 from .line_costs import Lines
 from .problem import Problem
 
@@ -26,6 +27,8 @@ __all__ = ["NOT_COUNTED", "Bent", "costs_of", "in_ratio", "within_ratios"]
 
 #: The share of the prior in columns at which tangents are taken: at the ends of the simplex they may be vertical.
 INWARD = 1e-6
+#: A ratio below this counts as this where a cost is computed.
+NEARLY_NONE = 1e-12
 #: The first tangents are at so large parts of the way from the prior to each symbol.
 PARTS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0)
 #: The ratios at which a Renyi cost has its first tangents, and the largest of any tangent.
@@ -51,22 +54,23 @@ NOT_COUNTED = {
 class Bent:
     """Costs of columns that bend, each the largest of its tangents.
 
-    `tangents`: Columns, (n, |Y|), to the tangents there of each of k costs, (k, |Y|, n).
-    `lines`: Those taken so far, one entry a cost.
+    `values`: Columns, (n, |Y|), to each of k costs, (n, k).
+    `tangents`: Columns to the tangents there of each cost, (k, |Y|, n).
+    `bends`: Columns and prices of the costs, (k,), to the second derivatives of the sum, (n, |Y|, |Y|); None: there are
+    kinks.
+    `lines`: Tangents taken so far, one entry a cost.
     """
 
+    values: Callable[[Array], Array]
     tangents: Callable[[Array], Array]
+    bends: Callable[[Array, Array], Array] | None
     lines: tuple[Lines, ...]
-
-    @classmethod
-    def at(cls, tangents: Callable[[Array], Array], x: Array, upper: float) -> Bent:
-        """Return costs with tangents at columns."""
-        return cls(tangents, tuple(Lines("most", one, upper) for one in tangents(x)))
 
     def also_at(self, x: Array) -> Bent:
         """Return the costs with tangents at more columns."""
         more = zip(self.lines, self.tangents(x), strict=True)
-        return Bent(self.tangents, tuple(Lines("most", np.hstack([old.lines, new]), old.upper) for old, new in more))
+        lines = tuple(Lines("most", np.hstack([old.lines, new]), old.upper) for old, new in more)
+        return replace(self, lines=lines)
 
 
 def costs_of(one: ReadyConstraint, problem: Problem) -> tuple[Lines, ...] | Bent | None:
@@ -144,12 +148,28 @@ def _information(one: ReadyConstraint, problem: Problem) -> Bent:
     of_input = one.parameters.get("of", "private") == "input"
     told = np.eye(len(problem.p_y)) if of_input else problem.p_s_given_y[problem.p_s > 0.0]
     ends = np.vstack([np.eye(len(problem.p_y)), problem.p_y])
+    prior = told @ problem.p_y
+    conjugate = conjugate_of(f, 1.0 / float(prior.min()))
+
+    def ratios(x: Array, least: float) -> Array:
+        return np.maximum(x @ told.T / prior, least)
 
     def tangents(x: Array) -> Array:
         inner = (1.0 - INWARD) * x + INWARD * problem.p_y
-        return (told.T @ _tangents(f, inner @ told.T, told @ problem.p_y).T)[None]
+        return (told.T @ _tangents(f, inner @ told.T, prior).T)[None]
 
-    return Bent.at(tangents, np.vstack([part * ends + (1.0 - part) * problem.p_y for part in PARTS]), bound)
+    def bends(x: Array, prices: Array) -> Array:
+        turn = conjugate.response(conjugate.slope(ratios(x, INWARD)))[1]
+        return np.asarray((told.T * (prices[0] / np.maximum(turn * prior, 1e-100))[:, None, :]) @ told)
+
+    first = tangents(np.vstack([part * ends + (1.0 - part) * problem.p_y for part in PARTS]))
+    lines = tuple(Lines("most", one, bound) for one in first)
+    return Bent(
+        lambda x: (conjugate.price(ratios(x, NEARLY_NONE)) @ prior)[:, None],
+        tangents,
+        None if conjugate.jumps else bends,
+        lines,
+    )
 
 
 def _tangents(f: FDivergence, s: Array, prior: Array) -> Array:
@@ -174,13 +194,33 @@ def _renyi(one: ReadyConstraint, problem: Problem) -> Bent:
         found[np.arange(len(first)), second] = sign * down / problem.p_y[second, None]
         return found
 
+    def ratios(x: Array) -> tuple[Array, Array]:
+        found = np.maximum(x / problem.p_y, 1e-100)
+        return found[:, first], found[:, first] / found[:, second]
+
     def tangents(x: Array) -> Array:
-        ratios = np.maximum(x / problem.p_y, 1e-100)
-        return slopes((ratios[:, first] / ratios[:, second]).T)
+        return slopes(ratios(x)[1].T)
+
+    def values(x: Array) -> Array:
+        with np.errstate(over="ignore"):
+            r, theta = ratios(x)
+            return np.asarray(r * np.log(theta) if a == 1.0 else (-1.0 if a < 1.0 else 1.0) * r * theta ** (a - 1.0))
+
+    def bends(x: Array, prices: Array) -> Array:
+        r, theta = ratios(x)
+        theta = np.minimum(theta, STEEPEST)
+        level = prices * (abs(a * (a - 1.0)) or 1.0) * theta ** (a - 1.0) / r
+        found = np.zeros((len(x), size, size))
+        for y, z, here, ratio in zip(first, second, level.T, theta.T, strict=True):
+            found[:, y, y] += here / problem.p_y[y] ** 2
+            found[:, z, z] += here * ratio**2 / problem.p_y[z] ** 2
+            found[:, y, z] -= here * ratio / (problem.p_y[y] * problem.p_y[z])
+            found[:, z, y] -= here * ratio / (problem.p_y[y] * problem.p_y[z])
+        return found
 
     upper = epsilon if a == 1.0 else float((-1.0 if a < 1.0 else 1.0) * _exp((a - 1.0) * epsilon))
     lines = slopes(np.tile(RATIOS, (len(first), 1)))
-    return Bent(tangents, tuple(Lines("most", each, upper) for each in lines if upper < np.inf))
+    return Bent(values, tangents, bends, tuple(Lines("most", each, upper) for each in lines if upper < np.inf))
 
 
 _MAKERS: dict[str, Callable[[ReadyConstraint, Problem], tuple[Lines, ...] | Bent]] = {

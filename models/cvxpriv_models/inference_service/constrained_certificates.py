@@ -26,14 +26,15 @@ from cvxpriv.numerics.arrays import Array, Flags
 from .any_conjugate import conjugate_of
 from .cells_of_s import bisected, kl_to_prior
 from .certificates import certificate_of
+from .column_costs import INWARD, STEEPEST
 from .conjugates import closed_form
 from .line_costs import Lines, weights_under
 from .measured import Constraints
 from .merged_symbols import information_lost, merged_table
 from .priced_constraints import BOXES, PricedConstraints, pricing_of
-from .pricing import solve_simplex
+from .pricing import LIMIT, SUM
 from .problem import Problem
-from .summed_costs import SummedCosts, levelled
+from .summed_costs import levelled
 from .summed_pricing import SummedPricing
 
 #: Most numbers of a file, decimals of each, and seconds for their search; beyond, the claim is what was proved so far.
@@ -53,6 +54,8 @@ def stated(one: ReadyConstraint, problem: Problem, asked: PricedConstraints) -> 
     if one.kind == "forbidden":
         assert asked.forbidden is not None, "it is one of those that are counted"
         return {"kind": one.kind, "cells": np.argwhere(asked.forbidden).tolist(), "outputs": problem.size_u}
+    if one.kind == "f_information" and given["of"] == "input" and given["f"] == "total-variation":
+        return {"kind": "total_variation_to_prior", "bound": given["bound"], "average": True}
     if one.kind == "f_information":
         f = divergence(given["f"])
         if f.name not in KNOWN or closed_form(f) is None:
@@ -82,6 +85,7 @@ class _At(NamedTuple):
     """The inner problem at rows of c, solved: what the Lagrangian takes from c, cost by cost.
 
     `c`, `rest`, (B, |Y|): What is paid for a column at first, and in the end. `n`: (B,).
+    `x`, (B, |Y|): Columns at which costs that bend are replaced by their tangents.
     `lines`: For each of the lines, what they take, (B, |Y|), and their weights, (B, J).
     `peak`, `away`, `beyond`, (B, |Y|): What the peak, the distance from 1 and the limits of ratios take.
     """
@@ -89,22 +93,25 @@ class _At(NamedTuple):
     c: Array
     rest: Array
     n: Array
+    x: Array
     lines: list[tuple[Array, Array]]
     peak: Array
     away: Array
     beyond: Array
 
     @classmethod
-    def of(cls, costs: SummedCosts, lined: tuple[tuple[Lines, ...], Array], cone: bool, c: Array) -> tuple[_At, Array]:
-        """Return it, and the values of the inner problem, (B,).
-
-        `lined`: The costs of lines, and their multipliers. `cone`: Whether local differential privacy has a pricing of
-        its own.
-        """
-        every, prices = lined
-        inner, weights = weights_under(costs.solver(), every, prices, c)
-        plain, some, lines, rest = costs.plain, costs.allowed, [], c
-        for line in every:
+    def of(cls, pricing: SummedPricing, sort: int, duals: Array, c: Array) -> tuple[_At, Array]:
+        """Return it for columns of one sort of outputs, and bounds of the inner problem, (B,)."""
+        asked, (costs, _, prices) = pricing.asked, pricing.costs_of_class(sort, duals)
+        plain, some, lines, rest, x = costs.plain, costs.allowed, [], c, c
+        straight = sum(len(line.ends) for line in asked.lines)
+        if asked.bent:
+            x = pricing.of_class(sort, duals)[0].solve(c, LIMIT, SUM, None).x
+            ends = np.cumsum([straight, *(len(one.lines) for one in asked.bent)])
+            for one, first, last in zip(asked.bent, ends, ends[1:], strict=False):
+                rest = rest - np.einsum("k,kyn->ny", prices[first:last], one.tangents(x))
+        inner, weights = weights_under(costs.solver(), asked.lines, prices[:straight], rest)
+        for line in asked.lines:
             both = np.hstack([line.lines, -line.lines]) if line.sort == "away" else line.lines
             own, weights = weights[:, : both.shape[1]], weights[:, both.shape[1] :]
             lines.append((own @ both.T, own))
@@ -121,10 +128,10 @@ class _At(NamedTuple):
             low, high = costs.bare.slope(np.array(costs.limits))
             high = high if costs.limits[1] * plain.p_y.min() < 1.0 - 1e-12 else np.inf
             beyond = plain.beta * (slope - np.clip(slope, low, high))
-        elif cone:  # what keeps a ratio from where it would be alone
+        elif asked.epsilon is not None:  # what keeps a ratio from where it would be alone
             ratio = np.maximum(inner.x / plain.p_y, np.exp(-LARGEST))
             beyond = plain.beta * (slope - costs.bare.slope(ratio))
-        return cls(c, rest - peak - away - beyond, inner.n, lines, peak, away, beyond), inner.value
+        return cls(c, rest - peak - away - beyond, inner.n, x, lines, peak, away, beyond), inner.value
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,13 +152,14 @@ def _parts(problem: Problem, pricing: SummedPricing, mu: Array) -> list[_Part]:
 
     distortions = [take(1) for _ in asked.distortions]
     peak, mean = take(int(asked.peak < np.inf)), take(int(asked.moved_on_average < np.inf))
-    each, by_line = take(len(p_y) if asked.moved < np.inf else 0), [take(len(line.ends)) for line in asked.costs]
-    straight, bent, past = iter(range(len(asked.lines))), iter(asked.bent), len(asked.lines)
+    each, by_line = take(len(p_y) if asked.moved < np.inf else 0), [take(len(line.ends)) for line in asked.lines]
+    by_bent = [take(1) for one in asked.bent for _ in one.lines]
+    straight, bent = iter(range(len(asked.lines))), iter(asked.bent)
     for _, one in asked.counted:
         assert isinstance(one, ReadyConstraint), "others are not counted"
         said = stated(one, problem, asked)
         assert isinstance(said, dict), "a certificate is made where all can be stated"
-        kind = one.kind
+        kind = said["kind"]
         if kind == "expected_distortion":
             found.append(_Part(said, distortions.pop(0)))
         elif kind == "forbidden":
@@ -172,12 +180,9 @@ def _parts(problem: Problem, pricing: SummedPricing, mu: Array) -> list[_Part]:
             if said["epsilon"] == asked.epsilon:
                 found.append(_Part(said, [], lambda at: p_y * at.beyond))
         elif kind in ("f_information", "renyi_differential_privacy"):
-            count = len(next(bent).lines)
-            some = range(past, past + count)
-            past += count
-            prices = [price for k in some for price in by_line[k]]
             make = _of_information if kind == "f_information" else _of_renyi
-            found.append(_Part(said, prices, make(problem, said, prices, some)))
+            prices = [price for _ in range(len(next(bent).lines)) for price in by_bent.pop(0)]
+            found.append(_Part(said, prices, make(problem, said)))
         else:
             k = next(straight)
             found.append(_Part(said, by_line[k], _of_lines(problem, said, asked.lines[k], k)))
@@ -215,34 +220,24 @@ def _of_lines(problem: Problem, said: dict[str, Any], line: Lines, k: int) -> Ca
     return lambda at: at.lines[k][1] if at.lines[k][1].any() else np.ones_like(at.lines[k][1])
 
 
-def _of_information(problem: Problem, said: dict[str, Any], prices: list[float], some: range) -> Callable[[_At], Array]:
-    """Slopes t at which sum_w p(w) (t_w r_w - H*(t_w)) is largest, of a mixture of tangents."""
+def _of_information(problem: Problem, said: dict[str, Any]) -> Callable[[_At], Array]:
+    """Slopes of H at the columns."""
     of_input, used = said["of"] == "input", problem.p_s > 0.0
     told = np.eye(len(problem.p_y)) if of_input else problem.p_s_given_y[used]
-    prior = problem.p_y if of_input else problem.p_s[used]
-    back = np.linalg.pinv(told)
+    prior = told @ problem.p_y
     conjugate = conjugate_of(divergence(said["f"]), 1.0 / float(prior.min()))
+    return lambda at: conjugate.slope(((1.0 - INWARD) * at.x + INWARD * problem.p_y) @ told.T / prior)
+
+
+def _of_renyi(problem: Problem, said: dict[str, Any]) -> Callable[[_At], Array]:
+    """Logarithms of the ratios at the columns."""
+    size, steep = len(problem.p_y), max(float(said["order"]), 1.0)
+    first, second = np.nonzero(~np.eye(size, dtype=bool))
 
     def numbers(at: _At) -> Array:
-        slope = at.lines[some[0]][0] @ back / max(prices[0], 1e-300)
-        return np.asarray(slope - solve_simplex(slope, prior, 1.0, conjugate).n[:, None])
-
-    return numbers if prices[0] > 0.0 else lambda at: np.zeros((len(at.n), len(prior)))
-
-
-def _of_renyi(problem: Problem, said: dict[str, Any], prices: list[float], some: range) -> Callable[[_At], Array]:
-    """Logarithms of the ratios at which a tangent has the slope of a mixture of tangents."""
-    a, size = float(said["order"]), len(problem.p_y)
-    first = [y for y in range(size) for z in range(size) if y != z]
-
-    def numbers(at: _At) -> Array:
-        found = np.zeros((len(at.n), len(some)))
-        for j, (k, price, y) in enumerate(zip(some, prices, first, strict=True)):
-            if price > 0.0:
-                slope = at.lines[k][0][:, y] * problem.p_y[y] / price
-                steep = np.log(np.maximum(np.abs(slope) / a, 1e-300)) / (a - 1.0) if a != 1.0 else slope - 1.0
-                found[:, j] = np.clip(steep, -LARGEST / max(a, 1.0), LARGEST / max(a, 1.0))
-        return found
+        ratio = np.log(np.maximum(at.x / problem.p_y, 1e-100))
+        least = -np.log(STEEPEST) if steep == 1.0 else -LARGEST / steep
+        return np.asarray(np.clip(ratio[:, first] - ratio[:, second], least, np.log(STEEPEST) / steep))
 
     return numbers
 
@@ -277,10 +272,8 @@ def constrained_certificate(
     trees, worst, end = [], -np.inf, time.monotonic() + SECONDS
     width = 1 + sum(cost.size for cost in costs)
     for c in range(len(pricing.first)):
-        own, priced, prices = pricing.costs_of_class(c, duals)
         most = MOST_NUMBERS // (width * len(pricing.first))
-        lined = (pricing.asked.costs, prices)
-        tree, high = _Tree(own, lined, asked.epsilon is not None, parts, costs, priced).grown(claim - base, most, end)
+        tree, high = _Tree(pricing, c, duals, parts, costs).grown(claim - base, most, end)
         trees.append(tree)
         worst = max(worst, high)
     return ConstrainedServiceCertificate.under(
@@ -311,27 +304,27 @@ def held_under(certificate: ServiceCertificate, problem: Problem, constraints: C
 
 @dataclass(frozen=True, eq=False)
 class _Tree:
-    own: SummedCosts
-    lined: tuple[tuple[Lines, ...], Array]
-    cone: bool
+    pricing: SummedPricing
+    sort: int
+    duals: Array
     parts: list[_Part]
     costs: list[Cost]
-    alpha: Array
 
     def grown(self, threshold: float, most: int, end: float) -> tuple[list[Any], float]:
         """Return the tree of cells in order, its root first, and the largest price that its leaves leave."""
-        plain = self.own.plain
+        own, alpha, _ = self.pricing.costs_of_class(self.sort, self.duals)
+        plain = own.plain
         lows = np.maximum(np.floor(plain.channel.min(axis=1) * GRID) - 1.0, 0.0) / GRID
         cells, worst, made = (lows + (1.0 - lows.sum()) * np.eye(len(lows)))[None], -np.inf, 1
         nodes: list[Any] = [None]
         names = np.array([0])
         while len(cells):
             heights = kl_to_prior(cells, plain.p_s)
-            c = np.linalg.solve(cells, heights[:, :, None])[:, :, 0] @ plain.channel - self.alpha
-            at, values = _At.of(self.own, self.lined, self.cone, c)
+            c = np.linalg.solve(cells, heights[:, :, None])[:, :, 0] @ plain.channel - alpha
+            at, values = _At.of(self.pricing, self.sort, self.duals, c)
             done = (values <= threshold - ROOM) | (made > most) | (time.monotonic() > end)
             worst = max(worst, values[done].max(initial=-np.inf))
-            for name, entry in zip(names[done].tolist(), self._entries(at, done), strict=True):
+            for name, entry in zip(names[done].tolist(), self._entries(at, done, own.allowed), strict=True):
                 nodes[name] = entry
             cells, heights, kept = cells[~done], heights[~done], names[~done]
             first, second = np.triu_indices(cells.shape[1], 1)
@@ -349,11 +342,11 @@ class _Tree:
             stack += list(node[1:]) if isinstance(node, tuple) else []
         return order, float(worst)
 
-    def _entries(self, at: _At, done: Flags) -> list[list[Any]]:
+    def _entries(self, at: _At, done: Flags, some: Flags) -> list[list[Any]]:
         """Return n and each constraint's numbers for some cells, with n for what the checker makes of them."""
         numbers = [part.numbers(at)[done] if part.numbers else np.zeros((int(done.sum()), 0)) for part in self.parts]
         numbers = [np.round(one, DECIMALS) for one in numbers]
-        found, some = [], self.own.allowed
+        found = []
         for k, (c, rest, n) in enumerate(zip(at.c[done], at.rest[done], at.n[done], strict=True)):
             taken = np.zeros_like(c)
             for one, cost in zip(numbers, self.costs, strict=True):

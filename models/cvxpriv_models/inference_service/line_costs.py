@@ -120,8 +120,7 @@ def under_lines(solve: Solve, every: Sequence[Lines], prices: Array) -> Solve:
     def solved(c: Array, limit: int, precision: float, near: Array | None) -> Inner:
         size = max(BATCH // weights.lines.size, 1)
         parts = [slice(first, first + size) for first in range(0, max(len(c), 1), size)]
-        found = [_lowest(solve, weights, c[part], limit, precision)[0] for part in parts]
-        return Inner(*(np.concatenate([getattr(one, name) for one in found]) for name in ("value", "x", "spread", "n")))
+        return joined([_lowest(solve, weights, c[part], limit, precision)[0] for part in parts])
 
     return solved
 
@@ -141,6 +140,11 @@ def weights_under(solve: Solve, every: Sequence[Lines], prices: Array, c: Array)
     return found, full
 
 
+def joined(found: Sequence[Inner]) -> Inner:
+    """Return the inner problems of batches as one."""
+    return Inner(*(np.concatenate([getattr(one, name) for one in found]) for name in ("value", "x", "spread", "n")))
+
+
 def _lowest(solve: Solve, weights: _Weights, c: Array, limit: int, precision: float) -> tuple[Inner, Array]:
     """The lowest bound over w of each row of c, and its w, by a primal-dual interior-point method."""
     lines, high = weights.lines, weights.high
@@ -153,13 +157,13 @@ def _lowest(solve: Solve, weights: _Weights, c: Array, limit: int, precision: fl
     for _ in range(STEPS):
         slope, room = -here.x @ lines, high - w
         step = _step(weights, here.spread, slope - barrier[:, None] * (1.0 / w - 1.0 / room), down / w + up / room)
-        most = np.minimum(_until(w, step), _until(room, -step))
+        most = np.minimum(until(w, step), until(room, -step))
         trial = w + (length * most)[:, None] * step
         there = solve(c - trial @ lines.T, limit, precision, here.n)
         fall = here.value - there.value + barrier * (_logs(trial, high) - _logs(w, high))
         good = fall > -FLAT
         more = barrier[:, None] / w - down - down / w * step, barrier[:, None] / room - up + up / room * step
-        onward = length * np.minimum(_until(down, more[0]), _until(up, more[1]))
+        onward = length * np.minimum(until(down, more[0]), until(up, more[1]))
         down, up = (
             np.where(good[:, None], old + onward[:, None] * new, old) for old, new in zip((down, up), more, strict=True)
         )
@@ -186,7 +190,7 @@ def _lowest(solve: Solve, weights: _Weights, c: Array, limit: int, precision: fl
     return best._replace(value=best.value + ULPS * cost.max(axis=1)), lowest
 
 
-def _until(value: Array, step: Array) -> Array:
+def until(value: Array, step: Array) -> Array:
     """The largest part of a step, at most 1, that keeps values above 0, (B,)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(step < 0.0, value / -step, np.inf).min(axis=1)

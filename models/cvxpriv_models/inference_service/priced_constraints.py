@@ -124,7 +124,7 @@ class PricedConstraints:
 
 
 #: A constraint on the ratios p(u|y)/p(u|y'); constraints on p(u|y)/p(u), and whether they bound it from below too.
-_CONE, _DISTORTION = "local_differential_privacy", "expected_distortion"
+_CONE, _DISTORTION, _DISTANCE = "local_differential_privacy", "expected_distortion", "total-variation"
 BOXES = {"pointwise_leakage": False, "local_information_privacy": True}
 #: Why a constraint that could be counted is not.
 UNPROVED = "no mechanism that keeps it was found in this time"
@@ -159,6 +159,8 @@ def _read(found: PricedConstraints, one: ReadyConstraint, problem: Problem, apar
     if kind == "total_variation_to_prior":
         what = "moved_on_average" if given.get("average", False) else "moved"
         return replace(found, **{what: min(getattr(found, what), float(given["bound"]))})
+    if kind == "f_information" and given["of"] == "input" and given["f"] == _DISTANCE:  # it is that distance
+        return replace(found, moved_on_average=min(found.moved_on_average, float(given["bound"])))
     if kind == _DISTORTION:
         matrix = np.asarray(given["distortion"], dtype=np.float64)
         return replace(found, distortions=(*found.distortions, (matrix, float(given["bound"]))))

@@ -16,6 +16,7 @@ from cvxpriv.bounds.output_names import alike
 from cvxpriv.bounds.pricing import OUT_OF_TIME, Clock, Priced, Verified
 from cvxpriv.numerics.arrays import Array, Flags, IntArray
 
+from .bent_costs import under_bent
 from .cells_of_s import verify
 from .conjugates import Conjugate
 from .line_costs import under_lines
@@ -104,7 +105,7 @@ class SummedPricing:
             found.append(0.5 * np.abs(x - self.plain.p_y).sum(axis=1, keepdims=True))
         if asked.moved < np.inf:
             found.append(0.5 * np.abs(ratios - 1.0))
-        found += [line.costs(x) for line in asked.costs]
+        found += [line.costs(x) for line in asked.lines] + [np.minimum(one.values(x), DEAR) for one in asked.bent]
         return np.hstack(found) if found else np.zeros((len(x), 0))
 
     def master(self) -> Master:
@@ -165,8 +166,29 @@ class SummedPricing:
     def of_class(self, c: int, duals: Array) -> tuple[Pricing, Array]:
         """Return the pricing of columns of one class, and its alpha."""
         costs, alpha, mu = self.costs_of_class(c, duals)
-        solve = under_lines(costs.solver(), self.asked.costs, mu) if self.asked.costs else costs.solver()
+        solve, asked = costs.solver(), self.asked
+        if self.exact:
+            solve = under_bent(solve, asked.bent, mu, self.plain.p_y, self._curved)
+        elif asked.costs:
+            solve = under_lines(solve, asked.costs, mu)
         return replace(self.plain, solve=solve, smooth=False), alpha
+
+    @property
+    def exact(self) -> bool:
+        """Whether costs that bend are taken as they are: nothing that has kinks is asked beside them."""
+        asked = self.asked
+        kinked = asked.lines or asked.forbidden is not None or asked.epsilon is not None or asked.low > 0.0
+        ends = min(asked.high, asked.peak, asked.moved, asked.moved_on_average)
+        smooth = all(one.bends is not None for one in asked.bent) and not self.bare.jumps
+        return bool(asked.bent) and smooth and not kinked and ends == np.inf
+
+    def _curved(self, c: Array, x: Array) -> tuple[Array, Array, Array]:
+        p_y, beta = self.plain.p_y, self.plain.beta
+        ratio = np.maximum(x / p_y, LEAST)
+        slope = self.bare.slope(ratio)
+        turn = np.maximum(self.bare.response(slope)[1], LEAST)
+        value = (c * x).sum(axis=1) - beta * (self.bare.price(ratio) @ p_y)
+        return value, c - beta * slope, np.minimum(beta / (turn * p_y), 1.0 / LEAST)
 
     def costs_of_class(self, c: int, duals: Array) -> tuple[SummedCosts, Array, Array]:
         """Return the costs of columns of one class without lines, its alpha, and the multipliers of lines."""

@@ -46,7 +46,7 @@ def search_summed(
     pricing = SummedPricing(plain, bare, asked, deadline)
     found = _generated(pricing, pricing.first_columns(), gap)
     best: Found | None = None
-    for _ in range(TANGENTS if asked.bent else 1):
+    for _ in range(TANGENTS if asked.bent and not pricing.exact else 1):
         now = _found(problem, pricing, found)
         if now is not None:
             best = now if best is None else _better(best, now)
