@@ -45,6 +45,7 @@ class SummedPricing:
     `plain`: The pricing without the sums, of a table whose rows may be merged.
     `bare`: Conjugate of f, without limits of the ratios.
     `deadline`: A value of `time.monotonic`.
+    `loose`, (n, |Y|): Columns whose prices a verification could not show to be low: tangents there may help.
     """
 
     plain: Pricing
@@ -54,12 +55,14 @@ class SummedPricing:
     cells: int = 0
     first: IntArray = field(init=False)
     classes: IntArray = field(init=False)
+    loose: Array = field(init=False)
 
     def __post_init__(self) -> None:
         named = [matrix.T for matrix, _ in self.asked.distortions]
         if self.asked.forbidden is not None:
             named.append(self.asked.forbidden.T.astype(float))
         self.first, self.classes = alike(np.hstack(named)) if named else alike(np.zeros((1, 1)))
+        self.loose = np.zeros((0, len(self.plain.p_y)))
         self.grid, self._turn = starting_shares(self.plain.channel), 0
         self.usable = [c for c in range(len(self.first)) if self._usable(c)]
 
@@ -249,6 +252,8 @@ class SummedPricing:
             self.cells += shown.cells
             least = min(least, -shown.bound)
             if len(shown.above):
+                own = pricing.inner(pricing.mu_of(shown.above), alpha).x
+                self.loose = distinct(np.vstack([self.loose, own]), NEAR)[-JOINING:]
                 x, _ = self._found(c, shown.above, duals, level)
                 columns.append(np.vstack([np.full(len(x), float(c)), x.T]))
             elif not shown.complete:

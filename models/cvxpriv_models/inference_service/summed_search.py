@@ -55,7 +55,7 @@ def search_summed(
         if not asked.bent or best.upper - best.value <= gap * max(best.value, FLOOR):
             break
         used = (found.columns[0] >= 0.0) & (found.weights > LIGHT)
-        asked = asked.bent_at(found.columns[1:, used].T)
+        asked = asked.bent_at(np.vstack([found.columns[1:, used].T, pricing.loose]))
         pricing = SummedPricing(plain, bare, asked, deadline, pricing.cells)
         columns = np.concatenate([pricing.first_columns(), found.columns[:, used]], axis=1)
         found = _generated(pricing, columns, gap)
