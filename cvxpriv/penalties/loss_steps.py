@@ -49,10 +49,10 @@ def in_pieces(of: Callable[..., Array]) -> Callable[..., Array]:
         first = vectors[0]
         if first.ndim != 1 or first.size <= PIECE:
             return of(*vectors)
-        result = np.empty(first.size)
+        result, each = np.empty(first.size), [np.ndim(one) > 0 for one in vectors]
         for start in range(0, first.size, PIECE):
             piece = slice(start, start + PIECE)
-            result[piece] = of(*(one[piece] if np.ndim(one) else one for one in vectors))
+            result[piece] = of(*[one[piece] if cut else one for one, cut in zip(vectors, each, strict=True)])
         return result
 
     return whole
