@@ -65,7 +65,7 @@ class Convexified:
             parameters[PRICE] = cp.Parameter(name=PRICE, nonneg=True)
             cost = parameters[PRICE] * sum(cp.sum(one) for one in self.slacks.values())
             value = value + cost if isinstance(objective, cp.Minimize) else value - cost
-        return Declaration(type(objective)(value), constraints, {**names, **self.slacks}, parameters)
+        return Declaration(type(objective)(value), constraints, {**names, **self.slacks}, parameters, generated=True)
 
     def values(self, view: Values) -> dict[str, Array]:
         """Return the Parameters' values: the tangents at a view, and the price of slack."""

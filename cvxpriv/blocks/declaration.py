@@ -91,6 +91,8 @@ class Declaration:
         The user's constraints, with the names of the cvxpy constraints that each returned.
     brought : mapping of str to tuple of str
         The user's constraints that add variables of their own, with these variables' names in `variables`.
+    generated : bool
+        Whether it was made of a whole problem: its Parameters are not the user's (`warn_not_dpp`).
     """
 
     objective: cp.Minimize | cp.Maximize
@@ -101,6 +103,7 @@ class Declaration:
     known: Known | None = None
     added: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     brought: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    generated: bool = False
 
     @cached_property
     def problem(self) -> cp.Problem:
@@ -242,10 +245,21 @@ def require_dcp(block: str, declaration: Declaration) -> None:
             f"block {block!r} is not DCP in {shown}: rewrite it with cvxpy's atoms (https://dcp.stanford.edu). "
             f"cvxpy says: {why_not_dcp(declaration.problem)}"
         )
-    if not all(part.is_dcp(dpp=True) for part in parts.values()):
+    if not declaration.generated and not all(part.is_dcp(dpp=True) for part in parts.values()):
         warn(
             f"block {block!r} is not DPP and is compiled again at every solve: move nonlinear functions of Parameters "
             "into the Parameters' values",
+            NotDPPWarning,
+        )
+
+
+def warn_not_dpp(generated: Mapping[str, Declaration]) -> None:
+    """Warn once of all generated blocks that are not DPP."""
+    slow = [name for name, one in generated.items() if not one.problem.is_dcp(dpp=True)]
+    if slow:
+        warn(
+            f"cvxpy compiles {', '.join(map(repr, slow))} again at every solve (not DPP): values that are held stand "
+            "in a product of several factors, or in a nonlinear function",
             NotDPPWarning,
         )
 

@@ -62,6 +62,7 @@ class Part:
             constraints=constraints,
             variables={name: one for name, one in self.own.items() if one.id in {other.id for other in used}},
             parameters={name: parameter for name, (parameter, _) in self.parameters.items()},
+            generated=True,
         )
 
     def values(self, view: Values) -> dict[str, Array]:
@@ -108,7 +109,7 @@ class Part:
 
     def _new(self, part: Any) -> Any:
         if not part.variables():
-            return part
+            return _number(part)
         if not self._moves(part):
             name = f"fixed[{len(self.parameters)}]"
             sign = {"nonneg": True} if part.is_nonneg() else {"nonpos": True} if part.is_nonpos() else {}
@@ -116,6 +117,13 @@ class Part:
             self.parameters[name] = (parameter, part)
             return parameter
         return part if isinstance(part, cp.Variable) else part.copy([self._rewritten(one) for one in part.args])
+
+
+def _number(part: Any) -> Any:
+    """Return an expression without variables, with the values that the user's Parameters have now."""
+    if empty := [one.name() for one in part.parameters() if one.value is None]:
+        raise ModelError(f"Parameter {empty[0]!r} has no value: set it")
+    return cp.Constant(part.value) if part.parameters() else part
 
 
 def label(constraint: cp.Constraint, place: int) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.declaration import warn_not_dpp
 from cvxpriv.blocks.engines import engine_named
 from cvxpriv.blocks.parts import Part, named, parts_of_problem, proposed
 from cvxpriv.errors import ModelError, suggest
@@ -154,7 +155,9 @@ def alternate(
     begun = time.perf_counter()
     require_counts(starts=starts, max_iter=max_iter)
     groups = tuple(tuple([one] if isinstance(one, cp.Variable) else one) for one in blocks or proposed(problem))
-    _require_updates(parts_of_problem(problem, groups), updates or {})
+    parts = parts_of_problem(problem, groups)
+    _require_updates(parts, updates or {})
+    warn_not_dpp({part.name: part.declaration() for part in parts})
     entries, several = sum(one.size for one in problem.variables()), starts if init is None else 1
     size = of_problem(entries, starts=several, passes=max_iter, blocks=len(groups))
     require_feasible(size.within(time_limit), oversize)

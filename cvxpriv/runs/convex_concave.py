@@ -13,6 +13,7 @@ import numpy as np
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.convexified import Convexified
+from cvxpriv.blocks.declaration import warn_not_dpp
 from cvxpriv.blocks.engines import Engine, engine_named
 from cvxpriv.blocks.parts import named
 from cvxpriv.errors import ModelError, SolverFailure
@@ -139,7 +140,8 @@ def convex_concave(
     _require_prices(price, growth, most, tol)
     entries, several = sum(one.size for one in whole.variables()), starts if init is None else 1
     require_feasible(of_problem(entries, starts=several, passes=max_iter).within(time_limit), oversize)
-    Convexified(whole).declaration()  # what is no difference is said before anything is drawn
+    made = Convexified(whole)
+    warn_not_dpp({made.block().name: made.declaration()})  # what is no difference is said before anything is drawn
     given, origins = starting_points(whole, starts, seed, init)
     given = [moved_to_convex(whole, one) if kind == "random" else one for one, kind in zip(given, origins, strict=True)]
     engine = engine_named("dcp", solver=solver, tolerance=tolerance, time_limit=time_limit, isolate=isolate)

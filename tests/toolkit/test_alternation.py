@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import cvxpriv as cpv
+from cvxpriv.blocks.declaration import NotDPPWarning
 from cvxpriv.blocks.parts import parts_of_problem, proposed
 from cvxpriv.errors import DataError, Disagreement, ModelError, SolverFailure
 from cvxpriv.schedules.problem_starts import drawn
@@ -233,3 +235,22 @@ def test_a_block_without_an_optimum_says_what_is_missing(rule: Any, message: str
     x, y = cp.Variable(name="x", value=0.0), cp.Variable(name="y", value=1.0)
     with pytest.raises(SolverFailure, match=message):
         cpv.alternate(cp.Problem(cp.Minimize(x * y), rule(x, y)), [[x], [y]])
+
+
+def test_blocks_that_cvxpy_compiles_again_are_named_once_and_a_users_parameter_is_no_reason() -> None:
+    a, b, c = (cp.Variable(2, name=name, value=np.ones(2)) for name in "abc")
+    weight = cp.Parameter(nonneg=True, value=0.2)
+    products = sum(cp.sum_squares(c[k] * cp.multiply(a, b) - 1.0) for k in range(2))
+    bent = cp.Problem(cp.Minimize(products + cp.sum_squares(a) + cp.sum_squares(b) + cp.sum_squares(c)))
+    with pytest.warns(NotDPPWarning, match="compiles 'a', 'b' again") as said:
+        cpv.alternate(bent, [[a], [b], [c]], max_iter=2)
+    assert len(said) == 1
+    flat = cp.Problem(cp.Minimize(cp.sum_squares(cp.multiply(a, b) - 1.0) + weight * (cp.norm1(a) + cp.norm1(b))))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NotDPPWarning)
+        low = cpv.alternate(flat, [[a], [b]]).objective
+        weight.value = 0.4
+        assert cpv.alternate(flat, [[a], [b]]).objective > low + 0.1
+    weight.value = None
+    with pytest.raises(ModelError, match="has no value: set it"):
+        cpv.alternate(flat, [[a], [b]])
