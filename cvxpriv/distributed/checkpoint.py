@@ -68,7 +68,7 @@ def hold(folder: Path) -> AbstractContextManager[None]:
     except BlockingIOError as error:
         raise PartyError(
             f"folder={shown(str(folder))} is served by another process, which has its checkpoint and its ledger: give "
-            "this one a folder of its own, or end that process"
+            "this one a folder of its own (--out), or end that process"
         ) from error
     return lock
 

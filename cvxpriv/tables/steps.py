@@ -239,7 +239,9 @@ def numbers_in(texts: Sequence[str], column: str) -> list[float]:
     named = ", ".join(map(repr, strange[:NAMED])) + ", ..." * (len(strange) > NAMED)
     some, they = ("is no number", "it stands") if len(strange) == 1 else ("are no numbers", "they stand")
     if any(text.replace(",", "").lstrip("+-").isdigit() for text in strange):
-        remedy = "its comma can part decimals or thousands: write decimals with a point, and nothing between thousands"
+        remedy = (
+            "a comma can part decimals or thousands, and nothing in the file tells which: take it out, or write a point"
+        )
     else:
         spelt = ",".join([*strange[:NAMED], "NA"])
         remedy = (
