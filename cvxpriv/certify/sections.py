@@ -30,7 +30,7 @@ def crosscheck_section(check: Shown | None, text: str) -> list[Section]:
         return []
     rows = worst_first(check.table)
     frame = _answers(rows).assign(**{"why it does not agree": rows["reason"].where(rows["verdict"] != "agrees", "")})
-    few = len(rows) <= SHOWN_ANSWERS
+    title = f"Every block ({rows['case'].nunique()}) solved again at this answer"
     return [
         Section(
             "Cross-check: every block, every solver",
@@ -39,7 +39,7 @@ def crosscheck_section(check: Shown | None, text: str) -> list[Section]:
                 Table(frame, "gap, residual: relative; natural: how far from stationary, in units of the variables.")
             ],
             notes=[f"Worst answer: {check.worst_offender}.", *_LEGEND],
-            brief=answers_section(check, _title(rows)) if few else _by_solver(check, _title(rows)),
+            brief=answers_section(check, title) if len(rows) <= SHOWN_ANSWERS else _by_solver(check, title),
         )
     ]
 
@@ -98,10 +98,6 @@ def _answers(rows: pd.DataFrame) -> pd.DataFrame:
             "ms": rows["seconds"] * 1e3,
         }
     )
-
-
-def _title(rows: pd.DataFrame) -> str:
-    return f"Every block ({rows['case'].nunique()}) solved again at this answer"
 
 
 def _by_solver(check: Shown, title: str) -> Section:

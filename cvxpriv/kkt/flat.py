@@ -154,15 +154,11 @@ def _grouped(atoms: Sequence[Atom]) -> tuple[tuple[Group, ...], tuple[Atom, ...]
 
 def _group(atoms: Sequence[Atom]) -> Group:
     rows = tuple(
-        np.concatenate([_broadcast(atom.rows[k], arg.shape, atom.node.shape) for atom, arg in _with_argument(atoms, k)])
+        np.concatenate([_broadcast(atom.rows[k], atom.node.args[k].shape, atom.node.shape) for atom in atoms])
         for k in range(len(atoms[0].node.args))
     )
     places = np.concatenate([np.arange(atom.place.start, atom.place.stop) for atom in atoms])
     return Group(atoms[0].node, rows, places, tuple(atoms))
-
-
-def _with_argument(atoms: Sequence[Atom], k: int) -> Iterator[tuple[Atom, Any]]:
-    return ((atom, atom.node.args[k]) for atom in atoms)
 
 
 def _broadcast(piece: slice, shape: tuple[int, ...], target: tuple[int, ...]) -> np.ndarray:
@@ -242,7 +238,11 @@ def affine_rows(expressions: Sequence[Any], variables: Sequence[cp.Variable]) ->
         return sp.csr_array((0, width)), np.zeros(0)
     if any(isinstance(node, cp.cumsum) for expression in expressions for node in _nodes(expression)):
         return _by_values(expressions, variables, width)  # the one affine atom that cvxpy's builder does not know
-    plain = all(_in_c(node) for expression in expressions for node in _nodes(expression))
+    plain = all(  # cvxpy's builder in C++ knows an expression's own operation
+        len(node.shape) <= 2 and (not node.args or node._supports_cpp())
+        for expression in expressions
+        for node in _nodes(expression)
+    )
     tensor = canonInterface.get_problem_matrix(
         [expression.canonical_form[0] for expression in expressions],
         width,
@@ -283,8 +283,3 @@ def _nodes(expression: Any) -> Iterator[Any]:
     yield expression
     for arg in expression.args:
         yield from _nodes(arg)
-
-
-def _in_c(node: Any) -> bool:
-    """Return whether cvxpy's builder in C++ knows an expression's own operation."""
-    return len(node.shape) <= 2 and (not node.args or bool(node._supports_cpp()))

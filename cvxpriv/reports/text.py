@@ -35,7 +35,10 @@ def text_of(facts: Facts) -> str:
     Funnel
       leakage  0.2500 nats  half of it
     """
-    about = table([], _broken([[fact.title, _in_brackets(fact)] for fact in facts.about if not fact.aside], "  "))
+    known = [fact for fact in facts.about if not fact.aside]
+    remarks = [f" ({ascii_text(fact.remark)})" if fact.remark else "" for fact in known]
+    pairs = [[fact.title, _value(fact) + remark] for fact, remark in zip(known, remarks, strict=True)]
+    about = table([], _broken(pairs, "  "))
     first = facts_text([fact for fact in facts.facts if not fact.aside])
     head = "\n".join([facts.title, about or first])
     parts = [
@@ -103,11 +106,6 @@ def _column(values: pd.Series[Any], digits: int) -> tuple[list[str], bool]:
     cells = values.tolist()
     right = any(map(is_number, cells)) and all(is_number(cell) or cell is None for cell in cells)
     return [ascii_text(format_cell(cell, digits)) for cell in cells], right
-
-
-def _in_brackets(fact: Fact) -> str:
-    """Return a fact's value with its remark in brackets."""
-    return f"{_value(fact)} ({ascii_text(fact.remark)})" if fact.remark else _value(fact)
 
 
 def _value(fact: Fact) -> str:
