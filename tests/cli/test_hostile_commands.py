@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from cvxpriv.cli import main
 from tests.cli.conftest import counts_in
 
-FAST, MANY = 80, 4000
+FAST, MANY = 80, 10_000
 """How many invocations `make test` tries, and the slow test."""
 TEXTS = (
     *("", " ", "-", "--", "0", "-1", "1", "2", "0.5", "nan", "inf", "-inf", "1e999", "1e-320", "9" * 5000, "1" * 400),
