@@ -92,8 +92,11 @@ def duality_gap(problem: Problem, state: Values) -> float | None:
 
 
 def has_gap(problem: Problem) -> bool:
-    """Return whether `duality_gap` is finite: a convex loss, and squares of all coefficients."""
-    return problem.loss.convex and problem.lam > 0.0 and all(one.ridge for one in problem.penalties)
+    """Return whether `duality_gap` is finite: a convex loss, and squares of all coefficients.
+
+    The product of lam and a ridge is asked: it is 0 where both are tiny.
+    """
+    return problem.loss.convex and all(problem.lam * (one.ridge or 0.0) > 0.0 for one in problem.penalties)
 
 
 def gap_asked(problem: Problem, gap: float | None, tol: float) -> float:
