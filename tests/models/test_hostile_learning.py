@@ -156,7 +156,8 @@ def fault(seed: int) -> str:
 
 
 def test_hostile_fits_are_finite_or_typed_errors() -> None:
-    assert {seed: said for seed in range(FAST) if (said := fault(seed))} == {}
+    odd = 2318  # lam times the ridge underflows
+    assert {seed: said for seed in (*range(FAST), odd) if (said := fault(seed))} == {}
 
 
 @pytest.mark.slow
