@@ -16,6 +16,7 @@ from cvxpriv_models.privacy_funnel.pricing_convex import above_tangents, may_be_
 from cvxpriv_models.privacy_funnel.pricing_faces import face_minimum
 from cvxpriv_models.privacy_funnel.pricing_search import edge_minima
 from cvxpriv_models.privacy_funnel.run import columns_block
+from cvxpriv_models.privacy_funnel.silent_polytope import listed_silent
 from scipy.optimize import linprog, minimize
 from scipy.special import xlogy
 
@@ -460,6 +461,16 @@ def test_posteriors_that_tell_nothing_prove_the_optimum_of_many_private_symbols_
     assert found.lower == 0.0
     assert found.upper <= 1e-8
     assert found.reason == ""
+
+
+def test_the_vertices_that_are_listed_tell_nothing_of_s_and_are_all_of_them() -> None:
+    joint = table(3, 8, 1)
+    a, p_s = joint / joint.sum(axis=0), joint.sum(axis=1)
+    supports, weights = listed_silent(joint, 56)
+    assert np.abs(np.einsum("snf,nf->sn", a[:, supports], weights) - p_s[:, None]).max() <= 1e-14
+    for cost in np.random.default_rng(0).normal(size=(20, 8)):
+        assert (cost[supports] * weights).sum(axis=1).min() == pytest.approx(linprog(cost, A_eq=a, b_eq=p_s).fun)
+    assert not len(listed_silent(joint, 55)[0])
 
 
 def test_the_search_for_silent_posteriors_ends_with_its_time() -> None:
