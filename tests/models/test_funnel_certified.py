@@ -143,7 +143,8 @@ def test_nothing_is_proved_where_nothing_can_be() -> None:
 
 
 def test_a_table_with_many_private_symbols_is_solved_by_columns_and_says_what_is_not_proved() -> None:
-    # |S| = 8, with too many faces: no complete search. The paper's method from 10 starts is the independent route, and ends higher.
+    # |S| = 8, with too many faces: no complete search. The paper's method from 10 starts is the independent route, and
+    # ends higher.
     rng = np.random.default_rng(2)
     table = rng.dirichlet(np.full(8 * 20, 0.5)).reshape(8, 20)
     run = PrivacyFunnel(table, rate=0.7).solve()
