@@ -183,6 +183,8 @@ def label(node: Any) -> str:
 
 def _own(node: Any, values: Sequence[Array], exact: bool) -> list[Local]:
     """Return cvxpy's own derivative of one atom: one subgradient, which is the derivative where there is one."""
+    if isinstance(node, cp.log_sum_exp):  # a shift leaves its slope, and spares cvxpy the exponentials of 1000
+        values = [value - np.max(value, axis=node.axis, keepdims=True) for value in values]
     try:
         parts = node._grad([np.asarray(value) for value in values])
     except Exception as error:  # atoms of cvxpy raise what they like

@@ -267,6 +267,13 @@ def test_a_single_entry_is_read_in_every_shape(shape: tuple[int, ...]) -> None:
     assert max(residuals(problem, None).stationarity, residuals(problem, None).natural) < ROUNDING
 
 
+def test_a_soft_maximum_of_thousands_has_its_slope() -> None:
+    z = cp.Variable((2, 2), name="z")
+    problem = cp.Problem(cp.Minimize(cp.sum(cp.log_sum_exp(z, axis=0))), [cp.sum(z, axis=0) == np.array([2000, -2000])])
+    z.value = np.array([[1000.0, -1000.0], [1000.0, -1000.0]])
+    assert residuals(problem, duals=None).largest < 1e-12
+
+
 @pytest.mark.parametrize(
     ("cost", "remedy"),
     [(lambda p: p * p + 1 / p, "Dgp2Dcp"), (cp.ceil, "bisection"), (lambda p: p - p**2, "cvxpy's atoms")],
