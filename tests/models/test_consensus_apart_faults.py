@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import select
 import signal
 import subprocess
 import sys
@@ -68,7 +69,10 @@ class Nodes:
         self.running[name] = int(self.nursery.stdout.readline())
 
     def kill(self, name: str) -> None:
+        gone = os.pidfd_open(self.running[name])
         os.kill(self.running[name], signal.SIGKILL)
+        select.select([gone], [], [])  # on a busy machine it holds its folder for a moment more
+        os.close(gone)
         self.start(name)
 
     def kill_later(self, name: str, delay: float) -> None:
