@@ -21,6 +21,7 @@ from cvxpriv_models.inference_service.problem import Problem
 from scipy.optimize import linprog
 
 from cvxpriv import constraints
+from cvxpriv.blocks.declaration import Known
 from cvxpriv.bounds import check_constrained_service_certificate as checker, check_service_certificate as plain
 from cvxpriv.bounds.service_certificate import ConstrainedServiceCertificate, service_certificate_of
 from cvxpriv.constraints import ReadyConstraint
@@ -283,3 +284,27 @@ def test_a_constraint_that_the_checker_does_not_know_leaves_a_reason() -> None:
         assert unstated(problem, PricedConstraints.of(problem, ((name, one),))).startswith(f"{name}: {why}")
     asked = PricedConstraints.of(problem, (("box", CASES["box"][0]), ("no", constraints.forbidden([(0, 1)]))))
     assert unstated(problem, asked).startswith("no: an output can have no mass with it")
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 20))])
+def test_two_constraints_on_a_random_table_are_obeyed_bounded_and_proved(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    table = rng.dirichlet(np.ones(6)).reshape(2, 3)
+    level = float(rng.uniform(0.1, 1.0))
+    ready = [
+        constraints.local_differential_privacy(level),
+        constraints.local_information_privacy(level, "input"),
+        constraints.maximal_leakage(level / 2.0),
+        constraints.total_variation_to_prior(min(level / 3.0, 1.0)),
+        constraints.total_variation_to_prior(min(level / 4.0, 1.0), average=True),
+    ]
+    chosen = rng.choice(len(ready), 2, replace=False)
+    problem = Problem.of(table, float(rng.choice([0.02, 0.1])), size_u=3)
+    found = bound(problem, constraints=tuple((f"c{k}", ready[k]) for k in chosen), gap=1e-3, time_limit=300.0)
+    assert found.ignored == ()
+    assert found.certified
+    known = Known.of_table(problem.table)
+    assert max(ready[k].excess(found.mechanism, known) for k in chosen) <= 1e-12
+    assert found.certificate is not None
+    assert found.certificate.verify().bound >= problem.objective(found.mechanism) - 1e-13
+    assert found.certificate.bound <= found.upper + 1e-3 * max(found.lower, 1e-3) + 1e-9
