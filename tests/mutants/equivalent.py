@@ -79,7 +79,7 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "squarem.accelerate",
             r"\((2000000|500000).0\)",
         ): "leaps of half a million passes: what they lead to is judged",
-        ("_keep_better", r"\) > measures"): TOUCHED,
+        ("_keep_better", r"\) > closed_form"): TOUCHED,
     },
     "cvxpriv_models.privacy_funnel.closed_form": {
         ("", r"^_LOW_MASS"): "from e^20 above the floor a column does not feel it to nine digits",

@@ -269,7 +269,15 @@ def test_a_parsed_divergence_goes_to_workers() -> None:
 
 
 def test_one_number_is_taken_like_an_array_by_an_f_without_a_form() -> None:
-    f = FDivergence.parse("min(abs(t-1), 1)**2 + pos(abs(t-1) - 1)*(abs(t-1) + 1)")  # (t-1)^2, with breakpoints
+    f = FDivergence.parse("(t-1)**2/(1+abs(t-1)) + 0.1*(t-1)**2")
     assert f.expression is None
-    assert float(f.f(3.0)) == pytest.approx(4.0, abs=1e-14)
-    assert float(f.second_derivative(2.0)) == pytest.approx(2.0, abs=1e-14)  # where two pieces meet
+    assert float(f.f(3.0)) == pytest.approx(4.0 / 3.0 + 0.4, abs=1e-14)
+    assert float(f.second_derivative(2.0)) == pytest.approx(0.45, abs=1e-14)
+    assert float(f.second_derivative(1.0)) == pytest.approx(2.2, abs=1e-14)  # where two pieces meet
+
+
+def test_two_spellings_of_a_square_have_one_form() -> None:
+    broken = FDivergence.parse("min(abs(t-1), 1)**2 + pos(abs(t-1) - 1)*(abs(t-1) + 1)")
+    q, p = np.array([0.6, 0.3, 0.1]), np.array([0.1, 0.2, 0.7])
+    assert form_value(broken, q, p) == pytest.approx(float(np.sum((q - p) ** 2 / q)), abs=1e-7)
+    assert float(broken.second_derivative(2.0)) == pytest.approx(2.0, abs=1e-14)
