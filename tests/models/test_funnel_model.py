@@ -207,7 +207,7 @@ class TestConstraints:
     def test_a_constraint_that_leaves_too_little_to_tell_is_named_with_what_can_be_told(self) -> None:
         blurred = paper(rate=0.9).constrain("blur", lambda mechanism: mechanism >= 0.24)
         with pytest.raises(
-            ModelError, match=r"constraints blur: no mechanism .* rate=0.988751 nats .* climbed to 0.00"
+            ModelError, match=r"constraints blur: no mechanism .* rate=0.988751 nats .* best one found tells 0.00"
         ):
             blurred.solve(starts=1)
 

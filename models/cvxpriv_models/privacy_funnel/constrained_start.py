@@ -16,6 +16,7 @@ from . import algorithm, optimum
 from .algorithm import Constraints
 from .constrained_bound import ConstrainedBound
 from .fewer_outputs import fitted
+from .most_told import most_told
 from .problem import Problem
 from .solving import FEASIBLE
 
@@ -51,7 +52,9 @@ def constrained_start(
     return [(state, context)]
 
 
-def refused(failure: ModelError, problem: Problem, under: ConstrainedBound | None) -> ModelError:
-    """Return a refusal that states the known bounds of the utility under the constraints."""
-    most = min(problem.table.entropy_x, float(np.log(problem.size_y)), np.inf if under is None else under.most)
+def refused(
+    failure: ModelError, problem: Problem, constraints: Constraints, under: ConstrainedBound | None
+) -> ModelError:
+    """Return a refusal that states the known bound of the utility under the constraints."""
+    most = min(most_told(problem, constraints)[0], np.inf if under is None else under.most)
     return ModelError(f"{failure}. What is known: I(X;Y) is at most {most:.6g} nats")

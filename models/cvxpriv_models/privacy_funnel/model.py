@@ -277,7 +277,7 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
                 origins += others
             except ModelError as problem:
                 if not done:
-                    raise refused(problem, self.problem, under) from None
+                    raise refused(problem, self.problem, self.constraints, under) from None
         settings = Settings(who.name, method, accelerate, len(origins), seed, limit, tol)
         seconds = time.perf_counter() - begun
         return best_run(self.problem, self.constraints, done, origins, settings, seconds, proved)

@@ -5,7 +5,7 @@ With a user's constraints a first phase leads every start into them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,6 +27,7 @@ from . import algorithm, closed_form, optimum
 from .algorithm import Constraints
 from .baselines import agglomerative
 from .bound import FunnelBound
+from .most_told import most_told
 from .problem import Problem
 from .run import FunnelRun, Settings
 from .sorted_start import sorted_merging
@@ -36,6 +37,8 @@ from .starts import feasible_starts, softened
 FEASIBLE = 1e-9
 #: Shares of P(Y) that are mixed in until rounding leaves the constraints alone.
 MIXED = (0.0, *(2.0**power for power in range(-50, -35, 3)))
+#: Shares of a start that are left when it is mixed with P(Y), until it satisfies the constraints.
+SHARES = tuple(2.0**-power for power in range(12))
 #: Largest number of symbols of X for submodular clustering: a second of work.
 MOST_CLUSTERED = 64
 #: Two starts whose leakages differ by less are one answer: the converged one is kept.
@@ -192,24 +195,50 @@ def _required(problem: Problem, init: Array) -> Array:
 def _inside(problem: Problem, constraints: Constraints, state: Values, context: Context) -> Values:
     """Lead every start into the constraints, at the rate.
 
-    One that gets stuck begins again from an injective map, and then from the first that did get there.
+    One that gets stuck begins again elsewhere (`_begun_again`), and then from the first that did get there.
     """
     climb = algorithm.phase_one(problem, constraints)
     reached = run(climb, state, context)
     stuck = np.flatnonzero(~context.reports[climb.name].converged)
-    if stuck.size and problem.size_y >= problem.p_x.size:
-        injective = feasible_starts(problem.p_x, problem.table.entropy_x, problem.size_y, stuck.size)
-        again = run(climb, algorithm.initial_state(problem, injective), context)
+    told = float(closed_form.utility(reached["log_u"]).max())
+    for log_u in _begun_again(problem, constraints, state["log_u"]):
+        if not stuck.size:
+            break
+        again = run(
+            climb, algorithm.initial_state(problem, np.repeat(log_u, stuck.size, axis=0)[: stuck.size]), context
+        )
+        told = max(told, float(closed_form.utility(again["log_u"]).max()))
         reached = put(reached, stuck, again)
         stuck = stuck[~context.reports[climb.name].converged]
+        if stuck.size < len(reached["log_u"]):
+            break
     inside = np.setdiff1d(np.arange(len(reached["log_u"])), stuck)
     if not inside.size:
-        told = float(closed_form.utility(reached["log_u"])[stuck].max())
         raise ModelError(
             f"constraints {', '.join(name for name, _ in constraints)}: no mechanism that satisfies them and tells "
-            f"rate={problem.rate:.6g} nats was found; I(X;Y) climbed to {told:.6g}: lower rate, relax a constraint, "
-            "or raise size_y"
+            f"rate={problem.rate:.6g} nats was found; the best one found tells {told:.6g}: lower rate, relax a "
+            "constraint, or raise size_y"
         )
     log_u = np.asarray(reached["log_u"]).copy()
     log_u[stuck] = log_u[inside[0]]
     return {**state, **closed_form.complete(log_u, problem.p_s_given_x)}
+
+
+def _begun_again(problem: Problem, constraints: Constraints, log_u: Array) -> Iterator[Array]:
+    """Yield where stuck starts begin again: one start for all of them, or one for each.
+
+    An injective map; the mechanism that tells most, where it is known; and deterministic maps mixed with P(Y) until
+    they satisfy the constraints: under some of these the tangent of I(X;Y) at a map with zeros leads to none told.
+    """
+    if problem.size_y >= problem.p_x.size:
+        yield feasible_starts(problem.p_x, problem.table.entropy_x, problem.size_y, len(log_u))
+    known = Known.of_table(problem.table)
+    _, telling = most_told(problem, constraints)
+    if telling is not None and telling.shape[1] <= problem.size_y:
+        begin = np.pad(telling, ((0, 0), (0, problem.size_y - telling.shape[1])))
+        yield algorithm.log_joint(problem, begin[None])
+    shrunk = []
+    for one in map(optimum.rows_of, log_u):
+        mixtures = (one + (1.0 - share) * (problem.p_x @ one - one) for share in SHARES)
+        shrunk.append(next((mixed for mixed in mixtures if not missed(mixed, constraints, known)), one))
+    yield algorithm.log_joint(problem, np.stack(shrunk))
