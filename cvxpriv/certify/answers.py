@@ -152,7 +152,7 @@ class Context:
     witnesses : sequence of Answer
         The answers whose bounds hold nearby.
     unbeaten : collection of str
-        The claims, by name, that meet every constraint, and that the reference does not beat once it does so too.
+        The answers, by name, that meet every constraint, and that no point known beats once it does so too.
     """
 
     reference: float = NAN
@@ -191,8 +191,8 @@ class Context:
         return abs(self.reference - self.tightest) <= tolerance * max(1.0, abs(self.reference))
 
     def right(self, answer: Answer, tolerance: float) -> bool:
-        """Return whether the point is proven optimal, or feasible and as good as any near it: nothing else is asked."""
-        if self.proven(answer, tolerance):
+        """Return whether the point is proven optimal, or feasible and as good as any known: nothing else is asked."""
+        if self.proven(answer, tolerance) or answer.solver in self.unbeaten:
             return True
         if answer.values is None or answer.infeasibility > tolerance:
             return False

@@ -180,10 +180,11 @@ def rows_of(
     maximise = isinstance(case.declare().objective, cp.Maximize)
     context = context_of(answers, reference.objective, maximise)
     alone = _alone(answers, context, tolerances)
-    if case.mixed is None and not context.settled(tolerances.agree) and _doubtful(answers, alone, tolerances):
-        witnesses = proofs.witnesses([answer.solver for answer in answers])
+    if case.mixed is None and _doubtful(answers, alone, tolerances):
+        settled = context.settled(tolerances.agree)
+        witnesses = [] if settled else proofs.witnesses([answer.solver for answer in answers])
         context = context_of([*answers, *witnesses], reference.objective, maximise)
-        context = replace(context, unbeaten=_unbeaten(case, answers, reference, tolerances))
+        context = replace(context, unbeaten=_unbeaten(case, answers, reference, witnesses, tolerances))
         alone = _alone(answers, context, tolerances)
     if case.mixed is not None:
         alone = [unproven(verdict, answer) for verdict, answer in zip(alone, answers, strict=True)]
@@ -212,17 +213,38 @@ def _doubtful(answers: Sequence[Answer], verdicts: Sequence[Verdict], tolerances
     )
 
 
-def _unbeaten(case: Case, answers: Sequence[Answer], reference: Reference, tolerances: Tolerances) -> list[str]:
-    """Return the claims that meet every constraint to rounding and are as good as the reference would be then."""
-    exact = [one for one in answers if one.status == CLAIMED and one.infeasibility <= ROUNDED]
-    if not exact or reference.quality > USELESS:
-        return []
-    with values_kept(case):
-        firm = case.yardstick.firm_value(case.yardstick.point(reference.values))
+def _unbeaten(
+    case: Case, answers: Sequence[Answer], reference: Reference, witnesses: Sequence[Answer], tolerances: Tolerances
+) -> list[str]:
+    """Return the feasible answers that are as good as the best point known would be if it met every constraint.
+
+    A claim has to be as good to `wrong_objective`, beside a usable point. A solver's answer that claims accuracy has to
+    be as good to `agree`, beside an accurate point: a false one is never accurate, and so vouches for nobody.
+    """
+    agree, wrong = tolerances.agree, tolerances.wrong_objective
     sign = -1.0 if isinstance(case.declare().objective, cp.Maximize) else 1.0
-    least = tolerances.wrong_objective
-    close = [one for one in exact if sign * (one.objective - firm) <= least * max(1.0, abs(firm), one.measures.terms)]
-    return [one.solver for one in close if one.solver != CLOSED_FORM]
+    known = [(reference.values, reference.quality), *((one.values, one.quality) for one in witnesses)]
+    yardstick = case.yardstick
+    with values_kept(case):
+        firm = [
+            (sign * yardstick.firm_value(yardstick.point(values)), off)
+            for values, off in known
+            if off <= USELESS and values
+        ]
+    found = []
+    for one in answers:
+        claim = one.status == CLAIMED
+        usable, least, near = (USELESS, wrong, ROUNDED) if claim else (agree, agree, agree)
+        points = [value for value, off in firm if off <= usable and np.isfinite(value)]
+        accurate = (claim or one.status == cp.OPTIMAL) and one.solver != CLOSED_FORM
+        if not (points and accurate and one.infeasibility <= near):
+            continue
+        best = min(points)
+        size, worse = max(1.0, abs(best)), sign * one.objective - best
+        bought = one.infeasibility > ROUNDED and worse < -wrong * size  # by violations
+        if worse <= least * max(size, one.measures.terms if claim else 0.0) and not bought:
+            found.append(one.solver)
+    return found
 
 
 def _row(case: Case, answer: Answer, context: Context, distance: float, verdict: Verdict) -> dict[str, Any]:

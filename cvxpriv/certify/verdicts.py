@@ -12,8 +12,8 @@ failed   returned no solution, or one that claims no accuracy and has none; or c
 A feasible point with the value of a certified bound is proven optimal: it is never WRONG, neither for its distance from
 stationary, nor for the multipliers that came with it, nor for its distance from the reference. Where its distance from
 stationary cannot be measured, the proof makes it agree. A bound over points near an answer suffices not to be WRONG.
-So does, for a claimed point that meets every constraint to rounding, that the reference is no better once it does so
-too: ``x^(1/4)`` is 4e-4 where ``x <= 0`` is missed by 3e-14.
+So does, for a point that meets every constraint, that no accurate point known is better once it does so too:
+``x^(1/4)`` is 4e-4 where ``x <= 0`` is missed by 3e-14, and no multiplier is finite there.
 
 A verdict names its evidence: `CERTIFIED` by a bound and feasibility or by a proof, which hold whatever anybody claims,
 by `SMALL` residuals alone, or, where something is found against an answer, by its `RESIDUALS`. The number of solvers

@@ -23,6 +23,7 @@ from cvxpriv.kkt import residuals
 from cvxpriv.kkt.conic.bounds import lower_bound
 from cvxpriv.kkt.conic.certificates import infeasibility
 from cvxpriv.kkt.conic.program import ConeProgram
+from cvxpriv.kkt.conic.solving import solve_conic
 from cvxpriv.kkt.rays import improves_for_ever
 from cvxpriv.kkt.written import Written
 
@@ -142,6 +143,27 @@ def test_a_matrix_fraction_has_its_value_at_a_singular_matrix() -> None:
     assert written.objective(written.state()) == pytest.approx(5.0, rel=1e-12)
     S.value = np.diag([1.0, 0.0])
     assert written.objective(written.state()) == np.inf
+
+
+@pytest.mark.parametrize(("entry", "verdict"), [(0.5, "loose"), (1e-3, "loose"), (2.0, "WRONG")])
+def test_poor_multipliers_where_none_is_finite_make_no_best_point_wrong(entry: float, verdict: str) -> None:
+    # Every point with x0 = 0 and the others in [0, 1] has the best value, 0, and an infinite multiplier.
+    x = cp.Variable(3, name="x")
+    problem = cp.Problem(cp.Maximize(cp.geo_mean(x)), [x[0] <= 0, x[1:] <= 1])
+    solution = solve_conic(problem, "CLARABEL", {})
+    assert solution.z is not None
+    poor = Stored({"x": [0, entry, 1]}, cone=(solution.x, 0 * solution.z), solver="CLARABEL")
+    check = crosscheck(problem, ["CLARABEL"], answers={"poor": poor})
+    assert check.verdicts["poor"].verdict == verdict, str(check)
+
+
+def test_a_feasible_point_with_poor_multipliers_is_wrong_beside_a_better_one() -> None:
+    x = cp.Variable(3, name="x")
+    problem = cp.Problem(cp.Maximize(cp.geo_mean(x)), [x <= 1])
+    solution = solve_conic(problem, "CLARABEL", {})
+    assert solution.z is not None
+    poor = Stored({"x": [1, 1, 1 - 1e-4]}, cone=(solution.x, 0 * solution.z), solver="CLARABEL")
+    assert crosscheck(problem, ["CLARABEL"], answers={"poor": poor}).verdicts["poor"].verdict == "WRONG"
 
 
 # Scale
