@@ -220,11 +220,11 @@ def engine_named(
     chain = DEFAULT_CHAIN if solver is None else fallback_chain(solver)
     dcp = DCP(chain, tolerance, elsewhere=None if isolate is None else Elsewhere(isolate))
     match name:
-        case "dcp":
+        case str("dcp"):  # str first: an array compared with a name has no truth value
             engine = dcp
-        case "closed_form":
+        case str("closed_form"):
             engine = ClosedForm(dcp)
-        case "checked":
+        case str("checked"):
             engine = Checked(dcp)
         case str():
             raise ModelError(f"engine={shown(name)} is not an engine: {suggest(name, ENGINES)}")

@@ -111,6 +111,15 @@ def test_the_best_multiplier_beats_a_fine_grid(seed):
     assert best.largest[0] <= min(grid) + EXACT
 
 
+def test_a_start_has_the_same_residuals_whatever_the_others_are():
+    p, s, rate = problem()
+    state, target = initial(p, s, rate, 4, 20)
+    log_u = closed_form.iteration(state, p, s, target)["log_u"]
+    together = kkt.residuals(log_u, p, s, target)
+    alone = [kkt.residuals(one[None], p, s, target).of(0) for one in log_u]
+    assert [together.of(k) for k in range(len(log_u))] == alone
+
+
 def test_block_residuals_vanish_after_each_block_and_not_before():
     p, s, rate = problem()
     state, target = initial(p, s, rate, 6, 3)

@@ -246,6 +246,12 @@ def test_mixed_odd_options_raise_typed_errors_or_are_answered() -> None:
     assert min(ends["answered"], ends["refused"]) > FAST / 50
 
 
+def test_an_array_in_any_option_is_refused_or_answered() -> None:
+    for name, (function, options) in usual_calls().items():
+        for option in options:
+            assert fate(lambda value, f=function, one=option: f(**{one: value}), X)[1] == "", (name, option)
+
+
 @pytest.mark.slow
 def test_many_mixed_odd_options(capsys: pytest.CaptureFixture[str]) -> None:
     ends, wrong = mixed(MANY, 1)

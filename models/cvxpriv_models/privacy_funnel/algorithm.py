@@ -136,6 +136,12 @@ def residuals_of(problem: Problem, log_u: Array, lam: Array | None = None) -> kk
     return kkt.residuals(log_u, problem.p_x, problem.p_s_given_x, problem.target, lam)
 
 
+def final_residuals(problem: Problem, log_u: Array, lam: Array, tol: float) -> kkt.FunnelResiduals:
+    """Return each start's residuals at its own multiplier, or at the best one where its own leaves more than `tol`."""
+    own = residuals_of(problem, log_u, lam)
+    return own if (met := own.largest <= tol).all() else residuals_of(problem, log_u, np.where(met, own.lam, np.nan))
+
+
 def invariants(problem: Problem) -> tuple[Invariant, ...]:
     """Return what holds at every pass of Algorithm 1 from a feasible point; `checked` asserts it."""
 

@@ -143,14 +143,17 @@ def best_multiplier(u: Array, rise: Array, log_w: Array, excess: Array) -> Array
         right = np.where(falling, 2.0 * right, right)
         high, high_slope = evaluate(right)
     at_zero = low_slope >= 0.0
+    done = at_zero  # a start that has ended keeps its bits, however long the others take
     best, least = np.where(low <= high, left, right), np.minimum(low, high)
     for _ in range(_SEARCHES):
         gap = high_slope - low_slope
         meet = (low - high + high_slope * right - low_slope * left) / np.where(gap > 0.0, gap, 1.0)
         middle = np.clip(np.where(gap > 0.0, meet, left), left, right)
         value, slope = evaluate(middle)
-        best, least = np.where(value < least, middle, best), np.minimum(value, least)
-        if np.all(at_zero | (least - (low + low_slope * (middle - left)) <= 1e-16 + 1e-9 * least)):
+        better = (value < least) & ~done
+        best, least = np.where(better, middle, best), np.where(better, value, least)
+        done = done | (least - (low + low_slope * (middle - left)) <= 1e-16 + 1e-9 * least)
+        if done.all():
             break
         down = slope < 0.0
         left, low, low_slope = (np.where(down, b, a) for a, b in ((left, middle), (low, value), (low_slope, slope)))

@@ -64,9 +64,7 @@ def _start_of(problem: Problem, found: FunnelBound) -> Array | None:
 
 def _already_stationary(problem: Problem, log_u: Array, tol: float, engine: Engine, lam: float) -> End | None:
     """Return one start as the end of a run without a pass, if its residual is at most `tol`, at `lam` or the best."""
-    residuals = algorithm.residuals_of(problem, log_u, np.array([lam]))
-    if residuals.largest[0] > tol:
-        residuals = algorithm.residuals_of(problem, log_u)
+    residuals = algorithm.final_residuals(problem, log_u, np.array([lam]), tol)
     if residuals.largest[0] > tol:
         return None
     return settled(problem, engine, log_u, residuals.lam)

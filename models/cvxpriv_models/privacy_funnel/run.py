@@ -93,7 +93,8 @@ class FunnelRun(MechanismRun[Problem, Settings]):
         """
         if self.constraints:
             return self.blocks()[self.whole].residual(self.state, self.state)
-        usual = algorithm.residuals_of(self.problem, self.state["log_u"][None]).of(0)
+        log_u, lam = self.state["log_u"][None], self.state["lam"][None]
+        usual = algorithm.final_residuals(self.problem, log_u, lam, self.settings.tol).of(0)
         lower = None if self.bound is None else self.bound.lower
         return replace(usual, free=optimum.free_symbol(self.problem, self.mechanism, lower))
 

@@ -112,9 +112,7 @@ def best_run(
     if constraints:
         residual = algorithm.measure(problem, constraints)(state)["kkt"]
     else:
-        residual = algorithm.residuals_of(problem, state["log_u"], state["lam"]).largest
-        if residual.max() > settings.tol:  # other multipliers may do better
-            residual = np.minimum(residual, algorithm.residuals_of(problem, state["log_u"]).largest)
+        residual = algorithm.final_residuals(problem, state["log_u"], state["lam"], settings.tol).largest
     leakage = closed_form.leakage(state["log_u"], problem.p_s_given_x)
     near = np.flatnonzero(leakage <= leakage.min() + SAME_LEAKAGE)
     near = near[residual[near].argsort(kind="stable")]
@@ -124,6 +122,7 @@ def best_run(
             mechanism = optimum.rows_of(state["log_u"][one])
             residual[one] = max(residual[one], optimum.free_symbol(problem, mechanism, lower))
             if residual[one] <= settings.tol:
+                near = np.array([one])  # the others' free outputs are not priced
                 break
         near = near[residual[near].argsort(kind="stable")]
     start = int(near[0])
