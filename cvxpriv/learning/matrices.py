@@ -16,7 +16,9 @@ Matrix = Array | sparse.csr_array
 
 
 def checked_matrix(name: str, given: Any, most: float, *, axes: str = "rows, columns", remedy: str = "") -> Matrix:
-    """Return a caller's rows, without a copy where they have that form already.
+    """Return a caller's rows, without a copy where they have that form already; dense ones row by row in memory.
+
+    Sums round by the order in memory, which a view loses on its way to another process: one order, the same bits.
 
     `name`, `axes`: Names of the matrix and of its axes in messages.
     `most`: Largest size of an entry: its squares stay finite.
@@ -32,7 +34,7 @@ def checked_matrix(name: str, given: Any, most: float, *, axes: str = "rows, col
             rows.sum_duplicates()
         matrix: Matrix = rows
     else:
-        matrix = real_numbers(given, name, copy=False)
+        matrix = np.asarray(real_numbers(given, name, copy=False), order="C")
     entries = matrix if isinstance(matrix, np.ndarray) else matrix.data
     if len(matrix.shape) != 2 or 0 in matrix.shape:
         raise DataError(f"{name} has shape {matrix.shape}, expected ({axes}) with at least one of each{remedy}")

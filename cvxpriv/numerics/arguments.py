@@ -101,7 +101,7 @@ def real_numbers(values: object, argument: str, error: type[CvxprivError] = Data
 
     `argument`: Name of the values in messages.
     `error`: Class of the error to raise.
-    `copy`: Whether the result is a copy where the values are doubles already.
+    `copy`: Whether the result is a copy where the values are doubles already; it lies in memory row by row.
     Returns: Infinities and not-a-numbers pass: the caller checks its own range.
     Raises DataError: Or the error asked for: ragged or endless nesting, masked or missing entries, texts, dates,
     complex numbers, objects, whole numbers that no double holds.
@@ -130,7 +130,7 @@ def real_numbers(values: object, argument: str, error: type[CvxprivError] = Data
     if kind in "iu" and array.size and max(int(array.max()), -int(array.min())) > EXACT:
         _require_exact(array, argument, error)
     with np.errstate(over="ignore"):  # a longer float beyond the doubles is inf
-        return np.array(array, dtype=np.float64) if copy else np.asarray(array, dtype=np.float64)
+        return np.array(array, dtype=np.float64, order="C") if copy else np.asarray(array, dtype=np.float64)
 
 
 def real_number(value: object, argument: str, expected: str, error: type[CvxprivError] = ModelError) -> float:

@@ -195,7 +195,7 @@ def _lam(lam: Any) -> float:
 def _weights(weights: ArrayLike | None, samples: int) -> Array:
     if weights is None:
         return np.ones(samples)
-    given = real_numbers(weights, "weights", copy=False)
+    given = real_numbers(weights, "weights")
     if given.shape != (samples,) or not ((given > 0.0) & (given <= LARGEST)).all():
         raise DataError(
             f"weights must be {samples} finite numbers > 0, one a sample, at most {LARGEST:g}: drop samples of weight 0"
