@@ -181,10 +181,10 @@ def rows_of(
     context = context_of(answers, reference.objective, maximise)
     alone = _alone(answers, context, tolerances)
     if case.mixed is None and _doubtful(answers, alone, tolerances):
-        settled = context.settled(tolerances.agree)
-        witnesses = [] if settled else proofs.witnesses([answer.solver for answer in answers])
+        rough = not context.settled(tolerances.agree)
+        witnesses = proofs.witnesses([answer.solver for answer in answers]) if rough else []
         context = context_of([*answers, *witnesses], reference.objective, maximise)
-        context = replace(context, unbeaten=_unbeaten(case, answers, reference, witnesses, tolerances))
+        context = replace(context, unbeaten=_unbeaten(case, answers, reference, witnesses, tolerances, rough))
         alone = _alone(answers, context, tolerances)
     if case.mixed is not None:
         alone = [unproven(verdict, answer) for verdict, answer in zip(alone, answers, strict=True)]
@@ -214,12 +214,18 @@ def _doubtful(answers: Sequence[Answer], verdicts: Sequence[Verdict], tolerances
 
 
 def _unbeaten(
-    case: Case, answers: Sequence[Answer], reference: Reference, witnesses: Sequence[Answer], tolerances: Tolerances
+    case: Case,
+    answers: Sequence[Answer],
+    reference: Reference,
+    witnesses: Sequence[Answer],
+    tolerances: Tolerances,
+    rough: bool,
 ) -> list[str]:
     """Return the feasible answers that are as good as the best point known would be if it met every constraint.
 
-    A claim has to be as good to `wrong_objective`, beside a usable point. A solver's answer that claims accuracy has to
-    be as good to `agree`, beside an accurate point: a false one is never accurate, and so vouches for nobody.
+    As good to `agree`, beside an accurate point: a false answer is never accurate, and so vouches for nobody. `rough`:
+    Whether no answer's bound settles the best value: a claim that nobody asked a solver for has to be as good to
+    `wrong_objective` alone then, beside a usable point.
     """
     agree, wrong = tolerances.agree, tolerances.wrong_objective
     sign = -1.0 if isinstance(case.declare().objective, cp.Maximize) else 1.0
@@ -234,7 +240,7 @@ def _unbeaten(
     found = []
     for one in answers:
         claim = one.status == CLAIMED
-        usable, least, near = (USELESS, wrong, ROUNDED) if claim else (agree, agree, agree)
+        usable, least, near = (USELESS, wrong, ROUNDED) if claim and rough else (agree, agree, agree)
         points = [value for value, off in firm if off <= usable and np.isfinite(value)]
         accurate = (claim or one.status == cp.OPTIMAL) and one.solver != CLOSED_FORM
         if not (points and accurate and one.infeasibility <= near):
@@ -242,7 +248,7 @@ def _unbeaten(
         best = min(points)
         size, worse = max(1.0, abs(best)), sign * one.objective - best
         bought = one.infeasibility > ROUNDED and worse < -wrong * size  # by violations
-        if worse <= least * max(size, one.measures.terms if claim else 0.0) and not bought:
+        if worse <= least * max(size, one.measures.terms if claim and rough else 0.0) and not bought:
             found.append(one.solver)
     return found
 
