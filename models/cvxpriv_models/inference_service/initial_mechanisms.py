@@ -7,8 +7,10 @@ from itertools import chain, islice, zip_longest
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import linear_sum_assignment
 
 from cvxpriv.blocks.engines import ClosedForm, Engine
+from cvxpriv.constraints import ReadyConstraint
 from cvxpriv.errors import ModelError
 from cvxpriv.mechanisms.mechanism import stochastic_matrix
 from cvxpriv.numerics.arguments import real_numbers
@@ -18,7 +20,7 @@ from .algorithm import AUTO, Options
 from .measured import Constraints, objective
 from .problem import Problem
 from .solving import GRID, solve_starts
-from .starts import grid_start, merged, named_starts, random_starts
+from .starts import RARE, grid_start, merged, named_starts, random_starts
 
 #: With constraints: how many starts are first solved without them, for how many joint steps, and how different in F two
 #: of their ends are.
@@ -39,7 +41,7 @@ def initial(
     usual: Iterator[tuple[str, Array]] = chain(chosen, drawn)
     if constraints:
         pairs = zip_longest(_free_ends(problem, seed, chosen), usual)
-        usual = (start for pair in pairs for start in pair if start is not None)
+        usual = ((one[0], in_place(problem, constraints, one[1])) for pair in pairs for one in pair if one is not None)
     taken = list(islice(usual, count))
     return np.stack([mechanism for _, mechanism in taken]), [origin for origin, _ in taken]
 
@@ -56,6 +58,16 @@ def _free_ends(problem: Problem, seed: int, chosen: Sequence[tuple[str, Array]])
         if worth[start] < last - APART:
             last = worth[start]
             yield f"free {origins[start]}", state["mechanism"][start]
+
+
+def in_place(problem: Problem, constraints: Constraints, mechanism: Array) -> Array:
+    """Return a mechanism whose outputs have the names at which expected distortions, as shares of bounds, sum least."""
+    joint, cost = problem.p_y[:, None] * mechanism, np.zeros((problem.size_u, problem.size_u))
+    for _, one in constraints:
+        if isinstance(one, ReadyConstraint) and one.kind == "expected_distortion":
+            cost += joint.T @ np.asarray(one.parameters["distortion"]) / max(float(one.parameters["bound"]), RARE)
+    outputs, names = linear_sum_assignment(cost)
+    return np.asarray(mechanism[:, outputs[np.argsort(names)]])
 
 
 def fitted(problem: Problem, mechanism: Array) -> Array:

@@ -49,7 +49,7 @@ from .whole_newton import risen
 #: Single passes of the default beside its joint steps.
 AFTER = FIRST_PASSES + LAST_PASSES
 #: Starts and outer steps where exact updates do the work, under constraints, and where a solver does.
-EXACT_STARTS, SOLVER_STARTS, CONSTRAINED_STARTS = 20, 1, 6
+EXACT_STARTS, SOLVER_STARTS, CONSTRAINED_STARTS, NAMED_STARTS = 20, 1, 6, 12
 JOINT_STEPS, EXACT_STEPS, SOLVER_STEPS = 100, 1000, 50
 #: Joint steps where the optimum has more outputs than U; the relative gap to prove under constraints.
 MERGED_STEPS, CONSTRAINED_GAP = 300, 1e-5
@@ -180,9 +180,10 @@ class InferenceAsService(MechanismModel[InferenceRun]):
             For larger |S| None is "auto".
         starts : int, optional
             Number of starts. None is the optimum that "columns" finds, 20 for "auto" with exact updates, 6 with
-            constraints, 1 where a solver does the work. Those of "auto" and "joint" begin with the grid start, the
-            trivial mechanism, clustered inputs and the identity; the others are random. With constraints every other
-            one is the end of a start that did not know them.
+            constraints (12 with those that name outputs), 1 where a solver does the work. Those of "auto" and "joint"
+            begin with the grid start, the trivial mechanism, clustered inputs and the identity; the others are random.
+            With constraints every other one is the end of a start that did not know them, and outputs get the names at
+            which the expected distortion is least.
         init : array, (|Y|, |U|) or (starts, |Y|, |U|), optional
             Mechanisms P(U|Y) to start from in place of these.
 
@@ -216,7 +217,7 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         steps = (usual if exact else SOLVER_STEPS) if max_iter is None else max_iter
         chosen = Options(tol, steps, rho, inner, inner_tol, c, step, accelerate)
         warn_without_guarantee(self.problem, method or AUTO, chosen)
-        count = starts or (EXACT_STARTS if exact else CONSTRAINED_STARTS if self.constraints else SOLVER_STARTS)
+        count = starts or self._usual_starts(exact)
         origins: Sequence[str] = [COLUMNS]
         free = init is None and starts is None and who.name == "closed_form"
         asked_for = method == COLUMNS or (method is None and free and self._few)
@@ -263,7 +264,7 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         method, exact = solving.get("method"), solving.get("engine", "closed_form") == "closed_form"
         exact = exact and not self.constraints
         proved = method == COLUMNS or (method is None and exact and self._few and solving.get("starts") is None)
-        several = EXACT_STARTS if exact else CONSTRAINED_STARTS if self.constraints else SOLVER_STARTS
+        several = self._usual_starts(exact)
         joint = method in (None, COLUMNS, AUTO, "joint")
         steps = solving.get("max_iter") or ((JOINT_STEPS if joint else EXACT_STEPS) if exact else SOLVER_STEPS)
         return of_mechanism(
@@ -275,6 +276,12 @@ class InferenceAsService(MechanismModel[InferenceRun]):
             exact=exact,
             effort=1.0 if joint or method == "gradient" else float(solving.get("inner", 100)),
         ).within(solving.get("time_limit"))
+
+    def _usual_starts(self, exact: bool) -> int:
+        """Return the usual number of starts: more where constraints give outputs names, since more ends differ."""
+        if not self.constraints:
+            return EXACT_STARTS if exact else SOLVER_STARTS
+        return NAMED_STARTS if PricedConstraints.of(self.problem, self.constraints).named else CONSTRAINED_STARTS
 
     @property
     def _few(self) -> bool:

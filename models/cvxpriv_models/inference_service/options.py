@@ -49,7 +49,7 @@ TimeLimit = Annotated[
 SolveLimit = Annotated[shared.TimeLimit, Option(usual="30 for the bound; no other limit")]
 Starts = Annotated[
     shared.Starts,
-    Option(usual="the optimum of columns; 20 for auto, 6 with constraints, 1 where a solver does the work"),
+    Option(usual="the optimum of columns; 20 for auto, 6 with constraints, or 12, 1 where a solver does the work"),
 ]
 Tol = Annotated[
     float,
