@@ -5,6 +5,7 @@ With the name of another package it writes those of that package's models and co
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 from collections.abc import Iterator
@@ -29,7 +30,8 @@ def pages_of(group: Any, context: click.Context, above: str = "") -> Iterator[tu
         elif home and not isinstance(command, click.Group):
             shown = [one for one in command.get_params(inner) if isinstance(one, click.Option)]
             options = [record for one in shown if (record := one.get_help_record(inner))]
-            texts = {"help": command.help or "", "epilog": command.epilog or ""}
+            # cleaned here: from Python 3.13 on a docstring has lost its indentation already
+            texts = {"help": inspect.cleandoc(command.help or ""), "epilog": inspect.cleandoc(command.epilog or "")}
             yield home, words, {**texts, "usage": command.collect_usage_pieces(inner), "options": options}
 
 
