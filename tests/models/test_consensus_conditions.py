@@ -45,12 +45,11 @@ class TestTheorem:
     def test_both_solvers_and_our_own_certificate_meet(self, gamma: float) -> None:
         found = model(reg=0.22).convergence_conditions(eta=0.5, gamma=gamma)
         assert set(found.table["solver"]) == {"CLARABEL", "SCS"}
-        # Row by row: SCS stops at its sum over all rows, and where it does so depends on the build of BLAS.
-        assert found.table["residual"].max() < 2e-5
+        assert found.table["residual"].max() < 5e-6  # row by row: SCS stops at its sum over all rows
         # By weak duality no margin exceeds the bound: together they are a proof of the optimum.
         assert (found.table["own_margin"] <= found.table["bound"].min() + 1e-12).all()
-        assert found.table["own_margin"].to_numpy() == pytest.approx(found.table["bound"].to_numpy(), abs=3e-5)
-        assert found.table["margin"].to_numpy() == pytest.approx(found.table["bound"].to_numpy(), abs=3e-5)
+        assert found.table["own_margin"].to_numpy() == pytest.approx(found.table["bound"].to_numpy(), abs=1e-5)
+        assert found.table["margin"].to_numpy() == pytest.approx(found.table["bound"].to_numpy(), abs=1e-5)
 
     @pytest.mark.parametrize("gamma", [1.0, 10.0])
     def test_a_search_over_l_and_mu_finds_no_better_margin(self, gamma: float) -> None:

@@ -33,6 +33,8 @@ from .updates import edge_weights, reach
 
 #: Margins up to this, relative to what is compared, are rounding.
 ROUNDING = 1e-12
+#: Accuracy that solvers are asked for: at their own, SCS was off by 1.2e-5 with another build of BLAS.
+ACCURACY = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +170,7 @@ def _answer(matrices: _Matrices, solver: str) -> tuple[dict[str, object], float,
     second = base - (units[0] * p + units[1] * q) * recycled - v * (bends / units[1]) - t * unit >> 0
     pairs = [cp.bmat([[above, 1.0], [1.0, below]]) >> 0 for above, below in ((p, u), (q, v))]
     solution = solve_conic(
-        cp.Problem(cp.Maximize(t), [first, second, *pairs]), solver, solver_spec(solver).full_options(None, {})
+        cp.Problem(cp.Maximize(t), [first, second, *pairs]), solver, solver_spec(solver).full_options(ACCURACY, {})
     )
     found = solution.residuals
     row: dict[str, object] = {
