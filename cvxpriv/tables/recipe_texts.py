@@ -42,10 +42,7 @@ def quantiles_in(text: str, column: str) -> int:
 
     Raises DataError.
     """
-    word, _, parts = text.partition(":")
-    if word != "quantiles" or not parts.isdecimal() or not 2 <= int(parts[:6]) <= 1000:
-        raise DataError(f"bins of {column!r} are {text!r}: give edges, or quantiles:5 for five classes (2 to 1000)")
-    return int(parts)
+    return _number_after("quantiles", 2, text, column, "give edges, or quantiles:5 for five classes")
 
 
 def first_in(text: str, column: str) -> int:
@@ -53,10 +50,14 @@ def first_in(text: str, column: str) -> int:
 
     Raises DataError.
     """
-    word, _, length = text.partition(":")
-    if word != "first" or not length.isdecimal() or not 1 <= int(length[:6]) <= 1000:
-        raise DataError(f"bins of {column!r} are {text!r}: give first:7 for the first seven characters (1 to 1000)")
-    return int(length)
+    return _number_after("first", 1, text, column, "give first:7 for the first seven characters")
+
+
+def _number_after(word: str, least: int, text: str, column: str, remedy: str) -> int:
+    found, _, number = text.partition(":")
+    if found != word or not number.isdecimal() or not least <= int(number[:6]) <= 1000:
+        raise DataError(f"bins of {column!r} are {text!r}: {remedy} ({least} to 1000)")
+    return int(number)
 
 
 def merge_in(text: str) -> tuple[str, str, list[str] | str]:

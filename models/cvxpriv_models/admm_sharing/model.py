@@ -196,7 +196,7 @@ class ADMMSharing(LearningModel):
             factors=sum(min(part.shape) ** 2 for part in self.problem.parts),
         )
         require_feasible(size.within(time_limit), oversize)
-        chosen = scheme_named(method or USUAL, direct=who.name != "dcp" and not self.constraints)
+        chosen = scheme_of(method or USUAL, who.name, self.constraints)
         weight = default_rho(self.problem.loss, chosen, self.problem.parties) if rho is None else float(rho)
         require_guarantee(self.problem, chosen, weight)
         anderson = self._accelerated(accelerate, chosen, who, adapt_rho)
@@ -344,7 +344,7 @@ class ADMMSharing(LearningModel):
         begun = time.perf_counter()
         loop = algorithm.schedule(
             self.problem,
-            scheme_of(settings, self.constraints),
+            scheme_of(settings.method, settings.engine, self.constraints),
             self.factors,
             tol=settings.tol,
             limit=settings.max_iter,
@@ -371,9 +371,8 @@ class ADMMSharing(LearningModel):
     def _finished(self, state: Values, context: Context, settings: Settings, seconds: float) -> SharingRun:
         problem, report = self.problem, context.reports[algorithm.LOOP]
         coefficients = [state[f"x/{m}"] for m in range(problem.parties)]
-        found = algorithm.residuals_with_constraints(
-            problem, scheme_of(settings, self.constraints), self.factors, state, self.constraints
-        )
+        scheme = scheme_of(settings.method, settings.engine, self.constraints)
+        found = algorithm.residuals_with_constraints(problem, scheme, self.factors, state, self.constraints)
         objective = problem.objective(coefficients)
         gap = None if self.constraints else kkt.duality_gap(problem, state)
         return SharingRun(

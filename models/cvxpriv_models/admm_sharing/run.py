@@ -51,9 +51,9 @@ class Settings:
     gap: float = 0.0
 
 
-def scheme_of(settings: Settings, constraints: Constraints) -> Scheme:
+def scheme_of(method: str, engine: str, constraints: Constraints) -> Scheme:
     """Return the scheme of a run: with direct steps, unless a solver does them or must look at users' constraints."""
-    return scheme_named(settings.method, direct=settings.engine != "dcp" and not constraints)
+    return scheme_named(method, direct=engine != "dcp" and not constraints)
 
 
 def has_converged(found: SharingResiduals, gap: float | None, objective: float, settings: Settings) -> bool:
@@ -199,7 +199,7 @@ class SharingRun(SharedFit, Fitted):
 
     def blocks(self) -> dict[str, Block]:
         """Return the model's blocks by name, in the scheme of this run."""
-        scheme = scheme_of(self.settings, self.constraints)
+        scheme = scheme_of(self.settings.method, self.settings.engine, self.constraints)
         return algorithm.blocks(self._problem(), scheme, self.factors, self.constraints)
 
     def certify(
