@@ -45,9 +45,8 @@ if TYPE_CHECKING:
     )
     from cvxpriv.kkt import Residuals as Residuals, proximal_step as proximal_step, residuals as residuals
     from cvxpriv.learning.encoding import Encoding as Encoding
-    from cvxpriv.learning.private_scores import private_scores as private_scores
     from cvxpriv.learning.schema import PublicSchema as PublicSchema
-    from cvxpriv.learning.scores import scores_of as scores_of
+    from cvxpriv.learning.scores import private_scores as private_scores, scores_of as scores_of
     from cvxpriv.mechanisms.decoding import Decoded as Decoded, decode as decode
     from cvxpriv.mechanisms.disclosure import Disclosure as Disclosure, disclosure as disclosure
     from cvxpriv.mechanisms.mechanism import Mechanism as Mechanism
@@ -119,9 +118,8 @@ _HOMES = {
     ),
     "kkt": ("Residuals", "proximal_step", "residuals"),
     "learning.encoding": ("Encoding",),
-    "learning.private_scores": ("private_scores",),
     "learning.schema": ("PublicSchema",),
-    "learning.scores": ("scores_of",),
+    "learning.scores": ("private_scores", "scores_of"),
     "mechanisms.decoding": ("Decoded", "decode"),
     "mechanisms.disclosure": ("Disclosure", "disclosure"),
     "mechanisms.mechanism": ("Mechanism",),

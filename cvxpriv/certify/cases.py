@@ -20,7 +20,7 @@ from cvxpriv.errors import ModelError, shown
 from cvxpriv.kkt.complex_numbers import RealForm, is_complex, real_form
 from cvxpriv.kkt.conic.compiling import Compilations
 from cvxpriv.kkt.integers import MixedInteger, mixed_integer
-from cvxpriv.kkt.lifting import lifted
+from cvxpriv.kkt.plain import lifted
 from cvxpriv.numerics.arguments import few
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.numerics.doors import door

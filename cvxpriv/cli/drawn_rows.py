@@ -16,9 +16,8 @@ from cvxpriv.cli.options import require_writable
 from cvxpriv.cli.preparation import in_options
 from cvxpriv.errors import DataError, PrivacyError
 from cvxpriv.mechanisms.bundle import DOCUMENT, contents_of, is_bundle, may_show, told, write_bundle
-from cvxpriv.mechanisms.kept_columns import MOST_GAINED, guesses
 from cvxpriv.mechanisms.mechanism import Mechanism
-from cvxpriv.mechanisms.release import RELEASED, Unseen
+from cvxpriv.mechanisms.release import MOST_GAINED, RELEASED, Unseen, guesses
 from cvxpriv.reports.formatting import exact_zero, number, paragraph, table
 from cvxpriv.reports.text import require_table_file, write_table
 from cvxpriv.tables.recipe import blank

@@ -12,9 +12,8 @@ from cvxpriv.cli.preparation import missing_option, missing_text_option, read_ro
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import DataError
 from cvxpriv.mechanisms.bundle import is_bundle
-from cvxpriv.mechanisms.kept_columns import MOST_GAINED
 from cvxpriv.mechanisms.mechanism import Mechanism
-from cvxpriv.mechanisms.release import RELEASED
+from cvxpriv.mechanisms.release import MOST_GAINED, RELEASED
 from cvxpriv.tables.recipe import Recipe
 
 

@@ -17,8 +17,7 @@ from cvxpriv.constraints.inference import (
     local_information_privacy,
     pointwise_leakage,
 )
-from cvxpriv.constraints.order import monotone, symmetric
-from cvxpriv.constraints.pairwise import metric_differential_privacy, renyi_differential_privacy
+from cvxpriv.constraints.order import metric_differential_privacy, monotone, renyi_differential_privacy, symmetric
 from cvxpriv.constraints.privacy import local_differential_privacy, maximal_leakage, total_variation_to_prior
 from cvxpriv.constraints.ready import ReadyConstraint
 from cvxpriv.constraints.text import FORMS, parse

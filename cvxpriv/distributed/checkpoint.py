@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -14,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from cvxpriv.errors import DataError, PartyError, shown
-from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.privacy.ledger import ledger_of
-from cvxpriv.reports.files import write_bytes
-from cvxpriv.reports.locks import locked
+from cvxpriv.reports.files import PathLike, locked, write_bytes
 
-__all__ = ["Checkpoint", "hold", "read_checkpoint", "write_checkpoint"]
+__all__ = ["Checkpoint", "hold", "read_checkpoint", "saved_if_lost", "write_checkpoint"]
+
 
 #: Name of the file in a party's folder.
 FILE = "checkpoint.bin"
@@ -132,3 +133,26 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
             f"{path} is no checkpoint of a party ({error}): remove it, and the run begins anew, but its "
             "ledger of earlier releases is then lost"
         ) from error
+
+
+@contextmanager
+def saved_if_lost(save: PathLike | None, last: Callable[[], tuple[int, Values]]) -> Iterator[None]:
+    """Write the last state to a file where a party ends the run; the error names the file.
+
+    Parameters
+    ----------
+    save : path, optional
+        None writes nothing.
+    last : callable
+        Returns how many passes are done, and the state after them; an empty one is not written.
+    """
+    try:
+        yield
+    except PartyError as error:
+        done, state = last()
+        if save is None or not state:
+            raise
+        file = io.BytesIO()
+        np.savez(file, **{**state, "passes": np.array([float(done)])})  # type: ignore[arg-type]
+        path = write_bytes(save, file.getvalue(), private=True)
+        raise type(error)(f"{error}; the state after {done} passes is in {path}") from error

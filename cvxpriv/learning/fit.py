@@ -9,10 +9,9 @@ from typing import Annotated, Any, ClassVar
 
 from cvxpriv.certify.check import CrossCheck
 from cvxpriv.learning.linear import LinearFit
-from cvxpriv.learning.private_scores import private_scores
 from cvxpriv.learning.rows import Rows
 from cvxpriv.learning.schema import RELATIONS, relation_of
-from cvxpriv.learning.scores import Scores, scores_of
+from cvxpriv.learning.scores import Scores, private_scores, scores_of
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
 from cvxpriv.privacy import Plan, gaussian_epsilon

@@ -13,7 +13,7 @@ from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arguments import real_numbers
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.runs.learning_run import LearningRun, Start
-from cvxpriv.schedules.independent_runs import run_each
+from cvxpriv.schedules.problem_starts import run_each
 
 #: Standard deviation of the predictions of a random start: log odds of this size are far from 0, and not absurd.
 SPREAD = 3.0

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxpriv.errors import DataError, ModelError, shown, suggest
-from cvxpriv.mechanisms.heatmaps import USED, given_outputs
 from cvxpriv.mechanisms.mechanism import stochastic_matrix
 from cvxpriv.numerics.arguments import finite_double, real_numbers
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
+from cvxpriv.reports.heatmaps import USED, given_outputs
 from cvxpriv.reports.pictures import COLOURS, GREY, MARKERS, blank, styled
 from cvxpriv.tables.alphabets import Alphabet
 

@@ -161,3 +161,60 @@ def _describe_unseen(mechanism: Channel, frame: pd.DataFrame, unseen: NDArray[np
         f" mechanism does not know ({shown}): leave those rows out (unseen='drop'), map them to known cells,"
         " or design the mechanism with these cells (keep_unseen=True and smoothing)"
     )
+
+
+MOST_GAINED = 0.02
+"""Gain in the chance of a right guess from which a release has to be confirmed."""
+
+
+def guesses(mechanism: Channel, frame: pd.DataFrame, keep: Sequence[str]) -> pd.DataFrame | None:
+    """Return the best chance to guess the private columns from nothing, from Y, and from Y with kept columns.
+
+    `frame`: The rows, prepared as the mechanism wants them. `keep`: The kept columns.
+    Returns: One row each for nothing, Y, Y with each kept column, and Y with all: what is seen, accuracy, and gained,
+    the difference to Y alone. None where the rows lack a private column, or the mechanism names none.
+
+    >>> from cvxpriv.mechanisms.mechanism import Mechanism
+    >>> from cvxpriv.tables.alphabets import Alphabet
+    >>> rows = pd.DataFrame({"x": [0, 0, 1, 1], "ill": [0, 1, 0, 1], "ward": ["a", "b", "a", "b"]})
+    >>> mute = Mechanism([[1.0], [1.0]], Alphabet.numbered("x", 2), private_columns=["ill"])
+    >>> guesses(mute, rows, ["ward"])["accuracy"].tolist()
+    [0.5, 0.5, 1.0]
+    """
+    private = list(mechanism.private_columns)
+    if not private or any(column not in frame.columns for column in private):
+        return None
+    codes = mechanism.inputs.codes(frame)
+    frame, codes = frame.loc[codes >= 0], codes[codes >= 0]
+    if not len(frame):
+        return None
+    secret = _numbered(frame, private)
+    alone = np.zeros(len(frame), dtype=np.int64)
+    silent = np.ones((len(mechanism.inputs), 1))
+    rows = [
+        ("nothing", _accuracy(silent, codes, secret, alone)),
+        ("Y", _accuracy(mechanism.array, codes, secret, alone)),
+    ]
+    sets = [[column] for column in keep] + ([list(keep)] if len(keep) > 1 else [])
+    for columns in sets:
+        seen = _numbered(frame, columns)
+        rows.append((f"Y with {', '.join(columns)}", _accuracy(mechanism.array, codes, secret, seen)))
+    found = pd.DataFrame(rows, columns=["seen", "accuracy"])
+    found["gained"] = found["accuracy"] - found["accuracy"].iloc[1]
+    return found
+
+
+def _numbered(frame: pd.DataFrame, columns: Sequence[str]) -> NDArray[np.int64]:
+    groups = frame.groupby(list(columns), sort=False, dropna=False, observed=True)
+    return np.asarray(groups.ngroup(), dtype=np.int64)
+
+
+def _accuracy(matrix: Array, codes: NDArray[np.int64], secret: NDArray[np.int64], seen: NDArray[np.int64]) -> float:
+    """Return ``sum over y and seen of max over s of p(s, y, seen)``."""
+    cells, counts = np.unique(np.stack([seen, secret, codes]), axis=1, return_counts=True)
+    pairs, place = np.unique(cells[:2], axis=1, return_inverse=True)
+    chances = np.zeros((pairs.shape[1], matrix.shape[1]))
+    np.add.at(chances, place.ravel(), counts[:, None] * matrix[cells[2]])
+    best = np.zeros((int(seen.max()) + 1, matrix.shape[1]))
+    np.maximum.at(best, pairs[0], chances)
+    return float(best.sum() / len(codes))

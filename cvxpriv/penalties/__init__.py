@@ -1,14 +1,11 @@
 """Losses and penalties of learning problems, each with its exact proximal step."""
 
 from cvxpriv.penalties.box import Box, Within
-from cvxpriv.penalties.capped_l1 import CappedL1
+from cvxpriv.penalties.concave import MCP, SCAD, CappedL1
 from cvxpriv.penalties.contract import Penalty, Separable, require_penalty
-from cvxpriv.penalties.elastic_net import L1, L2, ElasticNet
-from cvxpriv.penalties.group import GroupLasso
+from cvxpriv.penalties.convex import L1, L2, ElasticNet, GroupLasso
 from cvxpriv.penalties.losses import LOSSES, Loss, loss_named
-from cvxpriv.penalties.mcp import MCP
 from cvxpriv.penalties.named import convex_penalty, penalty_named
-from cvxpriv.penalties.scad import SCAD
 
 __all__ = [
     "L1",

@@ -16,7 +16,7 @@ from cvxpriv.divergences.verification.findings import NOT_APPLICABLE, Check, Fin
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties import step_checks
 from cvxpriv.penalties.contract import Penalty, require_penalty
-from cvxpriv.penalties.setting import CENTERS, PenaltySetting
+from cvxpriv.penalties.step_checks import CENTERS, PenaltySetting
 
 #: Relative error of differences of p, which lose half the digits.
 DIFFERENCES = 1e-6

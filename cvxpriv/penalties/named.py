@@ -19,12 +19,9 @@ from cvxpriv.errors import ModelError, suggest
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.extensions import extension, extensions
 from cvxpriv.penalties.box import Box, Within
-from cvxpriv.penalties.capped_l1 import CappedL1
+from cvxpriv.penalties.concave import MCP, SCAD, CappedL1
 from cvxpriv.penalties.contract import CONVEX_STEPS, Penalty, require_penalty
-from cvxpriv.penalties.elastic_net import L1, L2, ElasticNet
-from cvxpriv.penalties.group import GroupLasso
-from cvxpriv.penalties.mcp import MCP
-from cvxpriv.penalties.scad import SCAD
+from cvxpriv.penalties.convex import L1, L2, ElasticNet, GroupLasso
 
 #: Makers by name, with the names of their numbers and how many of these have no default.
 FAMILIES: dict[str, tuple[Callable[..., Penalty], tuple[str, ...], int]] = {

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from cvxpriv.errors import DataError
-from cvxpriv.reports import locks
-from cvxpriv.reports.files import PathLike, read_document, write_text
+from cvxpriv.reports import files
+from cvxpriv.reports.files import PathLike, read_document, sync_folder, write_text
 
 FORMAT, VERSION = "cvxpriv budget", 1
 _KINDS = {"epsilon": float, "delta": float, "adjacency": str, "adaptive": bool, "spent": list}
@@ -27,7 +27,7 @@ def locked(path: Path) -> Iterator[None]:
     with ExitStack() as held:
         try:
             beside.parent.mkdir(parents=True, exist_ok=True)
-            held.enter_context(locks.locked(beside))
+            held.enter_context(files.locked(beside))
         except OSError as error:
             raise DataError(f"path={str(path)!r} cannot be locked ({error.strerror}): choose another folder") from error
         yield
@@ -51,4 +51,4 @@ def write_budget(path: Path, document: dict[str, Any]) -> None:
     Raises DataError: It cannot be written.
     """
     write_text(path, json.dumps({"format": FORMAT, "version": VERSION, **document}, indent=1) + "\n", private=True)
-    locks.sync_folder(Path(os.path.realpath(path.parent)))
+    sync_folder(Path(os.path.realpath(path.parent)))

@@ -1,4 +1,4 @@
-"""A matrix of chances as a table with shaded cells: legible at any width, in the dark, and to a screen reader."""
+"""A matrix of chances, such as a mechanism, as a table with shaded cells: legible at any width, and when read out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.arrays import Array, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,3 +52,46 @@ def per_cent(chance: float) -> str:
     if chance < 0.005:
         return "<1"
     return "100" if chance >= 1.0 - 1e-9 else str(min(round(100.0 * chance), 99))
+
+
+USED = 5e-3
+"""Probability below which an output, for every input, is left out of a picture."""
+
+
+def given_outputs(matrix: Array) -> IntArray:
+    """Return the outputs that are given, in the order of the inputs they come from: what is merged is seen as a column.
+
+    >>> given_outputs(np.array([[0.0, 0.999, 0.001], [1.0, 0.0, 0.0]])).tolist()
+    [1, 0]
+    """
+    used = np.flatnonzero(matrix.max(axis=0) >= USED)
+    centre = (np.arange(len(matrix)) @ matrix[:, used]) / matrix[:, used].sum(axis=0)
+    return np.asarray(used[np.argsort(centre, kind="stable")], dtype=np.int64)
+
+
+def heatmap_of(
+    matrix: Array,
+    rows: Sequence[str],
+    corner: str,
+    outputs: Sequence[str] = (),
+    symbols: tuple[str, str] = ("X", "Y"),
+    caption: str = "",
+) -> Heatmap:
+    """Return a mechanism P(Y|X) as a shaded table, in per cent.
+
+    `matrix`: ``(|X|, |Y|)``.
+    `rows`, `corner`: Labels of the inputs, and the heading of these.
+    `outputs`: Labels of the outputs. By default ``y0, y1, ...``.
+    `symbols`: Names of an input and of an output.
+
+    >>> heatmap_of(np.eye(2), ["no", "yes"], "smokes").columns
+    ['y0', 'y1']
+    """
+    given, output = symbols
+    labels = list(outputs) or [f"{output.lower()}{j}" for j in range(matrix.shape[1])]
+    shown = given_outputs(matrix)
+    hidden = matrix.shape[1] - len(shown)
+    some = "1 output" if hidden == 1 else f"{hidden} outputs"
+    left_out = f" Without {some} of P({output}|{given}) < {USED:g}." if hidden else ""
+    said = f"P({output}|{given}) in per cent.{left_out}"
+    return Heatmap(matrix[:, shown], rows, [labels[j] for j in shown], corner, f"{said} {caption}".strip())

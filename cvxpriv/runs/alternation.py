@@ -26,8 +26,7 @@ from cvxpriv.runs.problem_run import ProblemRun, unfinished
 from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.alternation import figures, stationarity
 from cvxpriv.schedules.history import AnyOf, Below, History, Moved
-from cvxpriv.schedules.independent_runs import run_pieces
-from cvxpriv.schedules.problem_starts import Init, starting_points
+from cvxpriv.schedules.problem_starts import Init, run_pieces, starting_points
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Context, Loop, Sweep
 

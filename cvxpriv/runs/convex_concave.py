@@ -24,10 +24,9 @@ from cvxpriv.numerics.later import pd
 from cvxpriv.numerics.sizes import of_problem, require_feasible
 from cvxpriv.runs.problem_run import ProblemRun, unfinished
 from cvxpriv.runs.shared_options import Watch
-from cvxpriv.schedules.convex_concave import KIND, Passes, Price, residual_of
+from cvxpriv.schedules.alternation import KIND, Passes, Price, residual_of
 from cvxpriv.schedules.history import History
-from cvxpriv.schedules.independent_runs import run_pieces
-from cvxpriv.schedules.problem_starts import Init, moved_to_convex, starting_points
+from cvxpriv.schedules.problem_starts import Init, moved_to_convex, run_pieces, starting_points
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -16,13 +16,13 @@ from cvxpriv.blocks.infeasibility import give_values
 from cvxpriv.certify.sections import crosscheck_tables
 from cvxpriv.errors import SolverFailure
 from cvxpriv.mechanisms.disclosure import Disclosure
-from cvxpriv.mechanisms.heatmaps import heatmap_of
 from cvxpriv.mechanisms.plots import plot_history, plot_mechanism
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Fact, Picture, Section, Table
 from cvxpriv.reports.files import write_text
 from cvxpriv.reports.formatting import exact_zero, format_number, is_number
+from cvxpriv.reports.heatmaps import heatmap_of
 from cvxpriv.reports.page import SHARED_DIGITS, rounded
 from cvxpriv.reports.text import csv_text
 from cvxpriv.runs.column_facts import columns_along, columns_of
@@ -262,7 +262,7 @@ def heatmap(
 ) -> dict[str, Any]:
     """Return a mechanism as the part of a section: a shaded table, or a picture where that would be too long."""
     symbols = (sides.public.symbol, sides.output)
-    shaded = heatmap_of(mechanism, table.public, outputs, symbols, caption)
+    shaded = heatmap_of(mechanism, table.public.labels, ", ".join(table.public.columns), outputs, symbols, caption)
     if shaded.values.size <= MOST_CELLS:
         return {"heatmaps": [shaded]}
     alt = f"Heatmap of P({symbols[1]}|{symbols[0]}): {len(mechanism)} symbols of {symbols[0]} down, outputs across."

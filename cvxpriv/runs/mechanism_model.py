@@ -23,7 +23,7 @@ from cvxpriv.reports.files import PathLike
 from cvxpriv.runs.mechanism_run import MechanismRun, OnTable
 from cvxpriv.runs.options import Option
 from cvxpriv.runs.sides import Sides
-from cvxpriv.schedules.independent_runs import run_each
+from cvxpriv.schedules.problem_starts import run_each
 from cvxpriv.tables.joint import JointTable
 
 Run = TypeVar("Run", bound=MechanismRun[Any, Any])

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from cvxpriv.mechanisms.disclosure import bayes_accuracy
-from cvxpriv.mechanisms.heatmaps import heatmap_of
 from cvxpriv.mechanisms.plots import Axis
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Section, Table
 from cvxpriv.reports.formatting import exact_zero, format_number
+from cvxpriv.reports.heatmaps import heatmap_of
 from cvxpriv.reports.page import SHARED_DIGITS, rounded
 from cvxpriv.reports.sliders import Slider, Stop
 from cvxpriv.runs.sides import Sides
@@ -49,6 +49,7 @@ def slider_of(
     known = len(mechanisms) == len(curve)
     guesses = guesses_along(table, mechanisms) if known else []
     drawn = known and sum(matrix.size for matrix in mechanisms) <= MOST_CELLS
+    corner = ", ".join(table.public.columns)
     symbols, held = (sides.public.symbol, sides.output), bool(lower) and curve[lower].notna().all()
     stops = []
     for place, (_, row) in enumerate(curve.iterrows()):
@@ -58,7 +59,7 @@ def slider_of(
             shown.append(("certified: nothing below", format_number(exact_zero(float(row[lower])))))
         if known:
             shown.append((f"best guess of {sides.private.symbol} from {sides.output}", f"{guesses[place]:.1%}"))
-        heat = heatmap_of(mechanisms[place], table.public, symbols=symbols) if drawn else None
+        heat = heatmap_of(mechanisms[place], table.public.labels, corner, symbols=symbols) if drawn else None
         low = float(row[lower]) if held else None
         stops.append(Stop(named(row), float(row[across.column]), float(row[up.column]), low, shown, heat))
     nearest = int(np.argmin([abs(stop.across - chosen[0]) + abs(stop.up - chosen[1]) for stop in stops]))

@@ -17,7 +17,7 @@ from cvxpriv.numerics.arguments import few
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.document import plain_data
 from cvxpriv.runs.options import Parameter, options_of
-from cvxpriv.runs.sweep_contents import digest
+from cvxpriv.runs.sweep_checkpoint import digest
 
 OWN = ("seed", "n_jobs", "progress", "callback", "budget")
 """Options of a solve that the sweep sets itself."""

@@ -1,8 +1,10 @@
-"""The starts of a problem that is not convex: the user's values, `init`, or random ones."""
+"""The starts of a problem that is not convex, and many independent runs from them, in order or in parallel."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import TypeVar
 
 import cvxpy as cp
 import numpy as np
@@ -10,8 +12,9 @@ from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.parts import named
 from cvxpriv.errors import ModelError, SolverFailure
-from cvxpriv.numerics.arguments import require_seed
+from cvxpriv.numerics.arguments import require_seed, require_workers
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.reports.progress import track
 from cvxpriv.solvers.chain import Solved, solve, try_solver
 from cvxpriv.solvers.registry import DEFAULT_CHAIN
 
@@ -123,3 +126,63 @@ def moved_to_convex(problem: cp.Problem, values: Mapping[str, Array]) -> dict[st
     except SolverFailure:
         return dict(values)
     return {name: np.asarray(found.values[name]) for name in variables}
+
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def run_each(
+    work: Callable[[Item], Result],
+    items: Sequence[Item],
+    *,
+    n_jobs: int = 1,
+    progress: bool = False,
+    description: str = "runs",
+    last: Callable[[Result], bool] | None = None,
+) -> list[Result]:
+    """Do the same work on every item, in the items' order.
+
+    >>> run_each(abs, [-1, 2])
+    [1, 2]
+    """
+    require_workers(n_jobs)
+    if n_jobs == 1 or len(items) < 2:
+        done = (work(item) for item in items)
+    else:
+        from joblib import Parallel, delayed
+
+        done = Parallel(n_jobs=n_jobs, return_as="generator")(delayed(work)(item) for item in items)
+    results: list[Result] = []
+    try:
+        shown = track(done, total=len(items), description=description, shown=True) if progress else done
+        for result in shown:
+            results.append(result)
+            if last is not None and last(result):
+                break
+    except KeyboardInterrupt:
+        if last is None:
+            raise
+    return results
+
+
+def run_pieces(
+    work: Callable[[Sequence[Item]], Result], items: Sequence[Item], *, n_jobs: int, progress: bool
+) -> list[Result]:
+    """Do the same work on starts, cut into one piece per worker."""
+    cut = [items[piece.start : piece.stop] for piece in pieces(len(items), n_jobs)]
+    return run_each(work, cut, n_jobs=n_jobs, progress=progress, description="starts")
+
+
+def pieces(count: int, n_jobs: int) -> list[range]:
+    """Return `count` starts cut into one piece per worker.
+
+    >>> pieces(30, 2)
+    [range(0, 15), range(15, 30)]
+    """
+    from joblib import effective_n_jobs
+
+    require_workers(n_jobs)
+    parts = max(1, min(count, effective_n_jobs(n_jobs)))
+    edges = [count * part // parts for part in range(parts + 1)]
+    return [range(low, high) for low, high in pairwise(edges)]

@@ -12,14 +12,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cvxpriv.mechanisms.heatmaps import given_outputs, heatmap_of
 from cvxpriv.models import PrivacyFunnel
 from cvxpriv.reports.facts import Facts, Section, Table
-from cvxpriv.reports.heatmaps import Heatmap
+from cvxpriv.reports.heatmaps import Heatmap, given_outputs, heatmap_of
 from cvxpriv.reports.page import grid, render
 from cvxpriv.reports.sliders import Slider, Stop
 from cvxpriv.runs.mechanism_run import Beside
-from cvxpriv.tables.joint import Alphabet, JointTable
+from cvxpriv.tables.joint import JointTable
 
 EVIL = "</script><b>'\""
 
@@ -85,7 +84,7 @@ def test_the_marker_stands_on_the_line_and_the_band_reaches_down_to_the_bound() 
 
 def test_a_shaded_table_names_rows_and_columns_and_says_what_it_leaves_out() -> None:
     matrix = np.array([[0.0, 0.999, 0.001], [1.0, 0.0, 0.0]])
-    shown = heatmap_of(matrix, Alphabet.numbered("age", 2))
+    shown = heatmap_of(matrix, ["0", "1"], "age")
     assert given_outputs(matrix).tolist() == [1, 0]
     assert list(shown.columns) == ["y1", "y0"]
     assert "Without 1 output of P(Y|X) < 0.005." in shown.caption

@@ -27,11 +27,10 @@ import cvxpriv as cpv
 from cvxpriv.errors import DataError, ModelError, PrivacyError
 from cvxpriv.models import ISTDP, ADMMSharing, InferenceAsService, PrivacyFunnel, RecycledADMM
 from cvxpriv.runs import sweep_workers
-from cvxpriv.runs.sweep_checkpoint import CheckpointWarning, opened
-from cvxpriv.runs.sweep_contents import digest
-from cvxpriv.runs.sweep_fit import Fitted, Order, fit
+from cvxpriv.runs.sweep_checkpoint import CheckpointWarning, digest, opened
 from cvxpriv.runs.sweep_progress import Pace
 from cvxpriv.runs.sweep_tasks import Task
+from cvxpriv.runs.sweep_workers import Fitted, Order, fit
 
 from .sweep_models import Lottery
 

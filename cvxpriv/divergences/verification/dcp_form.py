@@ -9,7 +9,7 @@ import numpy as np
 
 from cvxpriv.divergences.builtin import BUILT_IN
 from cvxpriv.divergences.definition import FDivergence
-from cvxpriv.divergences.verification.evaluation import FormAt, is_dpp, joint_form, why_not_dcp
+from cvxpriv.divergences.verification.agreement import FormAt, is_dpp, joint_form, why_not_dcp
 from cvxpriv.divergences.verification.findings import FAILS, HOLDS, NOT_APPLICABLE, Finding, judged
 from cvxpriv.divergences.verification.setting import SMALLEST, DivergenceSetting
 from cvxpriv.numerics.arrays import Array

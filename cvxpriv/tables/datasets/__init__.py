@@ -5,8 +5,7 @@ Tables of counts are in the package (`tables`). Rows are not: `load_adult`, `loa
 order (`fetching`).
 """
 
-from cvxpriv.tables.datasets.a9a import A9A, load_a9a
-from cvxpriv.tables.datasets.adult_nodes import AdultNodes, load_adult_nodes
+from cvxpriv.tables.datasets.adult_nodes import A9A, AdultNodes, load_a9a, load_adult_nodes
 from cvxpriv.tables.datasets.adult_rows import load_adult
 from cvxpriv.tables.datasets.compas_and_german import load_compas, load_german
 from cvxpriv.tables.datasets.digits import DigitPairs, load_gisette_like

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.distributed.alignment import common_rows
 from cvxpriv.distributed.carriers import HOLDER, Carrier
-from cvxpriv.distributed.last_state import saved_if_lost
+from cvxpriv.distributed.checkpoint import saved_if_lost
 from cvxpriv.distributed.messages import Message, Vocabulary
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.learning.labels import require_public_classes, signed_labels

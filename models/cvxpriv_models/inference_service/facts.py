@@ -14,12 +14,12 @@ from cvxpriv.bounds import check_constrained_service_certificate, check_service_
 from cvxpriv.bounds.service_certificate import ConstrainedServiceCertificate, ServiceCertificate
 from cvxpriv.certify.sections import crosscheck_section
 from cvxpriv.mechanisms.disclosure import statement_of
-from cvxpriv.mechanisms.heatmaps import USED
 from cvxpriv.mechanisms.plots import Axis
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.formatting import exact_zero, format_number
+from cvxpriv.reports.heatmaps import USED
 from cvxpriv.reports.sliders import Slider
 from cvxpriv.runs import mechanism_facts as common
 from cvxpriv.runs.column_facts import columns_section, counts_section

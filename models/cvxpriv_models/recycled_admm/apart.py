@@ -16,7 +16,7 @@ import numpy as np
 
 from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.distributed.carriers import Carrier
-from cvxpriv.distributed.last_state import saved_if_lost
+from cvxpriv.distributed.checkpoint import saved_if_lost
 from cvxpriv.distributed.messages import Message, Vocabulary
 from cvxpriv.errors import DataError, ModelError, PrivacyError, shown
 from cvxpriv.numerics.arrays import Array, Values, single
