@@ -133,7 +133,7 @@ def _prepared(mechanism: Mechanism, frame: pd.DataFrame) -> pd.DataFrame:
     private = [name for name in mechanism.private_columns if name in frame.columns and name in stepped]
     if not private:
         return frame
-    whole = ~np.logical_or.reduce([blank(frame[name]) for name in private])
+    whole = ~np.logical_or.reduce([blank(frame[name], mechanism.recipe.missing_text) for name in private])
     return mechanism.recipe.apply(frame.loc[whole], private)
 
 

@@ -54,6 +54,17 @@ DIVERGENCE = "NAME | FORMULA | FILE.py:NAME"
 """The forms of a divergence's name: see `cvxpriv.divergences.places`."""
 
 
+def reading_options(command: Command) -> Command:
+    """Give a command the options that say how a file is read."""
+    separator = "Separator of cells.  [default: found; , for .csv, a tab for .tsv]"
+    encoding = "Encoding of the text.  [default: found; UTF-8, UTF-16 with its mark, else cp1252]"
+    decimal = "Decimal point of numbers; the other one parts thousands. none: as written.  [default: found]"
+    points = click.Choice([".", ",", "none"])
+    command = click.option("--decimal", type=points, metavar="[.|,|none]", help=decimal)(command)
+    command = click.option("--encoding", metavar="NAME", help=encoding)(command)
+    return click.option("--separator", metavar="TEXT", help=separator)(command)
+
+
 def output_options(command: Command) -> Command:
     """Give a command ``--json``, ``--quiet`` and ``--debug``; they set the `Terminal` that is the context's object."""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cvxpriv.cli.options import NAMES, output_options
+from cvxpriv.cli.options import NAMES, output_options, reading_options
 from cvxpriv.cli.terminal import Terminal
 
 _KEYS = "Folder of this party's keys, from `cvxpriv keys add`."
@@ -30,6 +30,7 @@ def party() -> None:
 @click.option("--positive", metavar="VALUE", help="Its value that is class 1, the same at every node.")
 @click.option("--intercept/--no-intercept", default=True, help="Rows: whether a column of ones is added.")
 @click.option("--columns", type=NAMES, metavar="A,B,...", help="Columns to learn from.  [default: all others]")
+@reading_options
 @click.option("--range", "ranges", multiple=True, metavar="COLUMN:LOW:HIGH", help="A public range; repeat.")
 @click.option("--category", "categories", multiple=True, metavar="COLUMN[:A,B,...]", help="Public values; repeat.")
 @click.option("--beyond", type=click.Choice(["refuse", "move"]), default="refuse", help="Values beyond a range.")

@@ -53,7 +53,7 @@ def party_of(source: str, home: Path, secret: bytes, **given: Any) -> tuple[Any,
     Raises PrivacyError: Bounds would be read off private rows.
     """
     apart = apart_of(given["model_name"])
-    frame = read_rows(source, None, None, None)
+    frame = read_rows(source, **{name: given.get(name) for name in ("separator", "encoding", "decimal")})
     if (given.get("label") is not None) != apart.labelled:
         need = "needs --label: its parties hold rows" if apart.labelled else "goes without --label: the holder has it"
         raise ModelError(f"--model {given['model_name']} {need}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import click
@@ -25,6 +26,7 @@ SPOKEN = {
     "give encoding=": "give --encoding ",
     "encoding=": "--encoding=",
     "give separator=": "give --separator",
+    "decimal=": "--decimal ",
     "prepare(frame, missing='drop')": "--missing drop",
     "missing='symbol'": "--missing symbol",
     "bins of ": "--bins of ",
@@ -58,20 +60,17 @@ def missing_text_option(command: Command) -> Command:
     return click.option("--missing-text", type=Read(names_in), metavar="A,B,...", help=text)(command)
 
 
-def reading_options(command: Command) -> Command:
-    """Give a command the options that say how a file is read."""
-    separator = "Separator of cells.  [default: found; , for .csv, a tab for .tsv]"
-    encoding = "Encoding of the text.  [default: found; UTF-8, UTF-16 with its mark, else cp1252]"
-    command = click.option("--encoding", metavar="NAME", help=encoding)(command)
-    return click.option("--separator", metavar="TEXT", help=separator)(command)
-
-
 def read_rows(
-    source: str, separator: str | None, missing_text: Sequence[str] | None, encoding: str | None
+    source: str,
+    separator: str | None = None,
+    missing_text: Sequence[str] | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
 ) -> pd.DataFrame:
     """Return the rows of a file; a separator ``\t`` is a tab."""
     try:
-        return read_table(source, None if separator is None else separator.replace("\\t", "\t"), missing_text, encoding)
+        between = None if separator is None else separator.replace("\\t", "\t")
+        return read_table(source, between, missing_text, encoding, decimal)
     except DataError as error:
         raise DataError(in_options(str(error))) from error
 
@@ -121,7 +120,9 @@ def prepared(
         missing=given["missing"] or "refuse",
         columns=list(dict.fromkeys([*private, *public])),
         count=count,
+        missing_text=given["missing_text"],
     )
+    made = replace(made, recipe=replace(made.recipe, decimal=given["decimal"]))
     if made.dropped:
         text = f"{made.dropped:,} of {len(frame):,} rows lack a value and were dropped: the figures do not cover them"
         warn(text, DroppedWarning)

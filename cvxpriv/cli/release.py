@@ -7,8 +7,8 @@ from dataclasses import replace
 import click
 
 from cvxpriv.cli.drawn_rows import Drawing, require_target
-from cvxpriv.cli.options import NAMES, output_options
-from cvxpriv.cli.preparation import missing_option, missing_text_option, read_rows, reading_options
+from cvxpriv.cli.options import NAMES, output_options, reading_options
+from cvxpriv.cli.preparation import missing_option, missing_text_option, read_rows
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import DataError
 from cvxpriv.mechanisms.bundle import is_bundle
@@ -66,6 +66,7 @@ def release(
     name: str,
     separator: str | None,
     encoding: str | None,
+    decimal: str | None,
     missing: str | None,
     missing_text: tuple[str, ...] | None,
 ) -> None:
@@ -78,9 +79,10 @@ def release(
         raise DataError(f"--out={out!r} is one table, which holds no matrix: give a folder or a .zip, or leave it out")
     require_target(out, mechanism, rows)
     loaded = Mechanism.load(mechanism)
-    frame = read_rows(rows, separator, missing_text, encoding)
-    if missing is not None:
-        loaded = replace(loaded, recipe=replace(loaded.recipe or Recipe(), missing=missing))
+    asked = {"missing": missing, "missing_text": missing_text, "decimal": decimal}
+    recipe = replace(loaded.recipe or Recipe(), **{key: value for key, value in asked.items() if value is not None})
+    frame = read_rows(rows, separator, recipe.missing_text, encoding, recipe.decimal)
+    loaded = replace(loaded, recipe=None if recipe.empty else recipe)
     drawing = Drawing(out, with_matrix, seed, keep, unseen, name, yes)  # type: ignore[arg-type]
     drawn = drawing.of(loaded, frame)
     terminal.result({"command": "release", **drawn.document})

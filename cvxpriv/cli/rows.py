@@ -110,6 +110,14 @@ class RowOptions:
     encoding: Annotated[
         str | None, Option("Encoding of the text.", usual="found; UTF-8, else cp1252", metavar="NAME")
     ] = None
+    decimal: Annotated[
+        str | None,
+        Option(
+            "Decimal point of numbers; the other one parts thousands. none: as written.",
+            usual="found",
+            metavar="[.|,|none]",
+        ),
+    ] = None
     missing_text: Annotated[
         tuple[str, ...] | None,
         Option("Spellings of a missing value.", usual="those of pandas", metavar="A,B,...", read=names_in),
@@ -192,7 +200,7 @@ class RowOptions:
     def _read(self, source: str) -> pd.DataFrame:
         if not Path(source).exists() and "." not in source:
             raise DataError(f"{source!r} is no file and no set of rows: {suggest(source, NAMED)}, or a CSV or TSV file")
-        return read_rows(source, self.separator, self.missing_text, self.encoding)
+        return read_rows(source, self.separator, self.missing_text, self.encoding, self.decimal)
 
     def _label(self, frame: pd.DataFrame, source: str, named: NamedRows | None) -> str:
         label = self.label or (self.schema.label if self.schema else None) or (named.label if named else None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import wraps
@@ -12,12 +14,13 @@ import click
 import pandas as pd
 
 from cvxpriv.cli.drawn_rows import require_target
-from cvxpriv.cli.options import NAMES
-from cvxpriv.cli.preparation import SPOKEN, preparation_options, prepared, read_rows, reading_options
+from cvxpriv.cli.options import NAMES, reading_options
+from cvxpriv.cli.preparation import SPOKEN, preparation_options, prepared, read_rows
 from cvxpriv.errors import DataError, PrivacyError
 from cvxpriv.privacy.private_tables import Domain, private_table
 from cvxpriv.runs.sides import Sides
 from cvxpriv.tables.datasets import PAPER_SMOOTHING, SOURCES, load_table
+from cvxpriv.tables.encodings import DetectedWarning
 from cvxpriv.tables.frames import require_roles
 from cvxpriv.tables.joint import JointTable
 from cvxpriv.tables.name_lists import names_in
@@ -41,6 +44,7 @@ class TableOptions:
     allow_overlap: bool
     separator: str | None
     encoding: str | None = None
+    decimal: str | None = None
     bins: tuple[Any, ...] = ()
     merge: tuple[Any, ...] = ()
     rare: tuple[Any, ...] = ()
@@ -67,7 +71,7 @@ class TableOptions:
 
         Raises DataError.
         """
-        return read_rows(source, self.separator, self.missing_text, self.encoding)
+        return read_rows(source, self.separator, self.missing_text, self.encoding, self.decimal)
 
     def require_records(self, source: str, release: str, folder: Path) -> None:
         """Check, before any work, that the records of a file can be released to a file."""
@@ -216,20 +220,20 @@ class TableNoise:
             raise DataError(
                 f"--smoothing={columns.smoothing:g} with --table-epsilon: noise fills the cells; leave it out"
             )
-        if not self.domain:
-            raise PrivacyError(
-                "--table-epsilon needs a public domain, for which cells occur tells of the records: give --domain "
-                "sex=F,M once for every column without --bins, or --domain table where the values that occur are public"
+        domain = self._domain()
+        table = _read_row_by_row(replace(columns, smoothing=0.0, decimal=columns.decimal or "none"), source)
+        try:
+            return private_table(
+                table,
+                self.table_epsilon,
+                self.table_delta,
+                domain=domain,
+                adjacency=self.adjacency,
+                noise_seed=self.table_noise_seed,
             )
-        table = replace(columns, smoothing=0.0).load(source)
-        return private_table(
-            table,
-            self.table_epsilon,
-            self.table_delta,
-            domain=self._domain(),
-            adjacency=self.adjacency,
-            noise_seed=self.table_noise_seed,
-        )
+        except PrivacyError as error:
+            text = re.sub(r"domain=\{'([^']*)': \[\.\.\.\]\}", r"--domain '\1=A,B,...'", str(error))
+            raise PrivacyError(text.replace('domain="table"', "--domain table")) from error
 
     def _domain(self) -> Domain:
         if self.domain == ("table",):
@@ -241,6 +245,21 @@ class TableNoise:
                 raise DataError(f"--domain={text!r}: expected COLUMN=VALUE,VALUE once for each column, or table")
             found[column] = names_in(values)
         return found
+
+
+def _read_row_by_row(columns: TableOptions, source: str) -> JointTable:
+    """Return a table of which no row was read as others tell: with noise, each record may change its own cell alone.
+
+    Raises PrivacyError: The encoding would be found from the bytes of single rows.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DetectedWarning)
+        try:
+            return columns.load(source)
+        except DetectedWarning as found:
+            raise PrivacyError(
+                f"{found}; with --table-epsilon no record may change how others are read: give --encoding"
+            ) from None
 
 
 def noise_options(command: Command) -> Command:
@@ -270,8 +289,8 @@ def noise_options(command: Command) -> Command:
             "--domain",
             multiple=True,
             metavar="COLUMN=VALUE,VALUE",
-            help="All values that a column may have, known without the records; once a column, those with --bins left "
-            "out. 'table': those that occur are public.",
+            help="All values that a column may have, known without the records; once a column, those with edges in "
+            "--bins left out. 'table': those that occur are public.",
         ),
         click.option(
             "--table-noise-seed", type=int, help="Seed of that noise, for tests.  [default: the system's randomness]"

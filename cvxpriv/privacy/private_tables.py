@@ -32,12 +32,13 @@ from cvxpriv.privacy.ledger import Release
 from cvxpriv.privacy.noise import Noise, noise_source
 from cvxpriv.privacy.sampling import rounded_balls
 from cvxpriv.reports.files import PathLike
+from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.joint import JointTable
 from cvxpriv.tables.noisy_counts import nearest_shares, whole_counts
 from cvxpriv.tables.protection import ADJACENCIES, Protection
 from cvxpriv.tables.public_domain import on_domain
-from cvxpriv.tables.recipe import MISSING
-from cvxpriv.tables.steps import Bins, Kept
+from cvxpriv.tables.recipe import MISSING, Recipe
+from cvxpriv.tables.steps import Bins, First, Kept, Merge
 
 __all__ = ["Domain", "private_table", "release_of"]
 
@@ -72,8 +73,8 @@ def private_table(
         In [0, 1). 0 takes Laplace noise, anything else Gaussian noise.
     domain : mapping of str to sequence, or "table"
         All values of each column of either side, known without looking at the records; columns in classes of public
-        edges may be left out. "table": the values that occur in the table are public, and the domain is every
-        combination of them on each side.
+        edges may be left out, and None serves where all are. "table": the values that occur in the table are public,
+        and the domain is every combination of them on each side.
     adjacency : {"replace-one", "add-or-remove-one"}
         The change that makes a neighbour. With the first the number of records is public.
     budget : Budget or path, optional
@@ -101,7 +102,8 @@ def private_table(
     >>> noisy.shape, noisy.records, noisy.protection.noise
     ((2, 3), 100, 'Laplace noise of scale 2, rounded to whole records')
     """
-    counts, whole = _checked(table, adjacency), _with_public_classes(_domain(domain), table)
+    table = _with_public_names(table)
+    counts, whole = _checked(table, adjacency), _full_domain(domain, table)
     release, protection = _planned(epsilon, delta, adjacency, noise_seed)
     counts, private, public = on_domain(counts, table.private, table.public, whole)
     Plan((release,), "a table of counts", adjacency).spend(budget)
@@ -185,27 +187,16 @@ def _require_public_recipe(table: JointTable, adjacency: str) -> None:
         )
 
 
-def _domain(domain: Domain | None) -> Mapping[str, Sequence[object]] | None:
-    if domain is None:
-        raise PrivacyError(
-            "domain=None: which cells occur tells of the records, so the values of each column must be known without "
-            'them: give domain={"sex": ["F", "M"], ...} for every column, or domain="table" where the values that '
-            "occur are public"
-        )
+def _full_domain(domain: Domain | None, table: JointTable) -> Mapping[str, Sequence[object]] | None:
+    """Return the values of each column; those of a column in classes of public edges are the classes.
+
+    Raises PrivacyError: A column is left whose values only the records tell.
+    """
     if domain == "table":
         return None
-    if not isinstance(domain, Mapping):
+    if domain is not None and not isinstance(domain, Mapping):
         raise DataError(f'domain={domain!r}: give the values of each column, or "table"')
-    return domain
-
-
-def _with_public_classes(
-    domain: Mapping[str, Sequence[object]] | None, table: JointTable
-) -> Mapping[str, Sequence[object]] | None:
-    """Return the domain, with the classes of columns that it does not name and that have public edges."""
-    if domain is None or table.recipe is None:
-        return domain
-    columns, recipe = (*table.private.columns, *table.public.columns), table.recipe
+    recipe, columns = table.recipe or Recipe(), (*table.private.columns, *table.public.columns)
     absent = (MISSING,) if recipe.missing == "symbol" else ()
     once = Counter(step.column for step in recipe.steps)
     classes = {
@@ -213,4 +204,46 @@ def _with_public_classes(
         for step in recipe.steps
         if isinstance(step, Bins) and once[step.column] == 1 and step.column in columns
     }
-    return {**classes, **domain}
+    whole = {**classes, **(domain or {})}
+    if unknown := [str(column) for column in columns if column not in whole]:
+        first = [step.column for step in recipe.steps if isinstance(step, First) and step.column in unknown]
+        raise PrivacyError(
+            f"domain names no value of column {', '.join(map(repr, unknown))}, and which cells occur tells of the "
+            "records: give all that it may have, "
+            + ", ".join(f"domain={{{column!r}: [...]}}" for column in unknown[:3])
+            + (f" (for {first[0]!r} all first characters that are possible, seen or not)" if first else "")
+            + ', classes of public edges, or domain="table" where the values that occur are public'
+        )
+    return whole
+
+
+def _with_public_names(table: JointTable) -> JointTable:
+    """Return a table whose classes are named by their edges alone.
+
+    Classes of whole numbers have shorter names (26 to 32), and one number with a fraction renames them: names would
+    tell whether there is such a record.
+    """
+    if table.recipe is None:
+        return table
+    names: dict[str, dict[str, str]] = {}
+    steps = []
+    for step in table.recipe.steps:
+        if isinstance(step, Bins) and step.whole:
+            named = replace(step, whole=False)
+            names[step.column] = dict(zip(step.labels, named.labels, strict=True))
+            step = named
+        elif isinstance(step, Merge) and step.column in names:
+            step = replace(step, values=tuple(names[step.column].get(value, value) for value in step.values))
+        steps.append(step)
+    sides = [
+        Alphabet(
+            side.columns,
+            tuple(
+                tuple(names.get(column, {}).get(value, value) for column, value in zip(side.columns, row, strict=True))
+                for row in side.symbols
+            ),
+        )
+        for side in (table.private, table.public)
+    ]
+    recipe = replace(table.recipe, steps=tuple(steps))
+    return replace(table, private=sides[0], public=sides[1], recipe=recipe)

@@ -33,11 +33,17 @@ _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (code
 _DIGIT, _MARK = re.compile(r"[0-9]"), re.compile(r"[,.'\u2019\u00a0\u2009\u202f]")
 _BLANKS = re.compile(r"(?<=[0-9])['\u2019\u00a0\u2009\u202f](?=[0-9]{3}(?![0-9]))")
 """Thousands separators that are nothing else: apostrophes and narrow or unbreakable blanks."""
+SIGNS = "%$\u20ac\u00a3\u00a5"
+"""Signs that may stand before or behind a number: a percentage, an amount of money."""
 _NUMBER = {
-    point: re.compile(rf"\s*[+-]?(?:[1-9][0-9]{{0,2}}(?:{thousand}[0-9]{{3}})+|[0-9]+)(?:{decimal}[0-9]+)?\s*")
+    point: re.compile(
+        rf"\s*[{SIGNS}]?\s*[+-]?(?:[1-9][0-9]{{0,2}}(?:{thousand}[0-9]{{3}})+|[0-9]+)(?:{decimal}[0-9]+)?\s*[{SIGNS}]?\s*"
+    )
     for point, thousand, decimal in ((".", ",", r"\."), (",", r"\.", ","))
 }
 """Numbers by their decimal point: 1,234.5 and 1.234,5."""
+DECIMALS = (".", ",", "none")
+"""Decimal points that a caller can name; with "none" numbers stay as they are written."""
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
@@ -119,29 +125,39 @@ def separator_of(text: str, usual: str) -> str:
     return widest if found[widest] > 1 else usual
 
 
-def with_points(frame: pd.DataFrame, separator: str) -> pd.DataFrame:
+def with_points(frame: pd.DataFrame, separator: str, decimal: str | None = None) -> pd.DataFrame:
     """Return the cells of a file with decimal points and without thousands separators, where columns hold such numbers.
 
     A column counts as numbers where all its cells with a digit do. ``1,500`` alone can be either: then the other
     columns say what a comma is, or a comma as the separator of cells, behind which decimals have points; else it stays.
 
     `frame`: Texts; the first row is the header.
+    `decimal`: One of `DECIMALS`. Each cell is then read by itself: no row changes how another one is read.
+    Raises DataError: An unknown `decimal`.
 
     Warns
     -----
     DetectedWarning
-        Thousands separators were taken out.
+        Thousands separators were found and taken out.
 
     >>> made = with_points(pd.DataFrame([["height", "income"], ["172,5", "1,500"], ["-3", "900,5"]]), ";")
     >>> made.iloc[1:].to_numpy().tolist()
     [['172.5', '1.500'], ['-3', '900.5']]
     >>> with_points(pd.DataFrame([["income"], ["1,500"]]), ";").iloc[1, 0]
     '1,500'
+    >>> with_points(pd.DataFrame([["income"], ["1,500"]]), ";", ",").iloc[1, 0]
+    '1.500'
     """
+    if decimal not in (None, *DECIMALS):
+        raise DataError(f"decimal={decimal!r} is no decimal point: give '.', ',' or 'none'")
+    if decimal == "none":
+        return frame
     body, styles = frame.iloc[1:], {}
     for place in frame.columns:
         told = [_BLANKS.sub("", cell) for cell in body[place].dropna().unique() if _DIGIT.search(cell)]
         fits = {point for point, pattern in _NUMBER.items() if told and all(map(pattern.fullmatch, told))}
+        if decimal is not None:
+            fits = {decimal} if any(map(_NUMBER[decimal].fullmatch, told)) else set()
         if fits and any(_MARK.search(cell) for cell in body[place].dropna().unique()):
             styles[place] = fits
     sure = {point for fits in styles.values() if len(fits) == 1 for point in fits}
@@ -155,7 +171,7 @@ def with_points(frame: pd.DataFrame, separator: str) -> pd.DataFrame:
             made[place] = pd.concat([frame[place].iloc[:1], new])
             if (changed := new[new.str.len() < body[place].str.strip().str.len()]).size:
                 grouped.append((str(frame[place].iloc[0]).strip(), body[place][changed.index[0]], changed.iloc[0]))
-    if grouped:
+    if grouped and decimal is None:
         name, before, after = grouped[0]
         warn(
             f"thousands separators were taken out of {', '.join(one for one, _, _ in grouped)}: {before!r} of {name!r} "
@@ -168,7 +184,7 @@ def with_points(frame: pd.DataFrame, separator: str) -> pd.DataFrame:
 def _plain(cell: str, point: str) -> str:
     """Return a number with a decimal point and nothing between its thousands; any other text as it is."""
     bare = _BLANKS.sub("", cell.strip())
-    if not _DIGIT.search(bare):
+    if not (_DIGIT.search(bare) and _NUMBER[point].fullmatch(bare)):
         return cell
     return bare.replace("," if point == "." else ".", "").replace(point, ".")
 

@@ -250,6 +250,7 @@ def read_table(
     separator: str | None = None,
     missing: Sequence[str] | None = None,
     encoding: str | None = None,
+    decimal: str | None = None,
 ) -> pd.DataFrame:
     """Read a table's file with a header line: CSV, TSV, a spreadsheet or Parquet.
 
@@ -261,6 +262,8 @@ def read_table(
     `missing`: The spellings of a missing value. By default those of pandas: an empty cell, NA, NaN, null, None and so
     on.
     `encoding`: The encoding. None: found from the file, UTF-8, UTF-16 with its mark, else cp1252 with a warning.
+    `decimal`: Decimal point of numbers, "." or ","; the other one parts thousands. None: found column by column, where
+    the file tells. "none": cells stay as they are written.
     Raises DataError: No such file, unknown suffix, a damaged, encrypted or too large file, or one that is no table.
     """
     file = Path(path)
@@ -288,7 +291,7 @@ def read_table(
     except MemoryError as error:
         raise DataError(f"path={str(path)!r} does not fit in memory: keep the columns that are needed") from error
     cells = cells.loc[:, ~cells.isna().all()]  # a separator at the end of each line makes a column of nothing
-    frame = with_points(cells, between).iloc[1:].reset_index(drop=True)
+    frame = with_points(cells, between, decimal).iloc[1:].reset_index(drop=True)
     frame.columns = pd.Index([str(name).strip() for name in cells.iloc[0]])
     return frame
 

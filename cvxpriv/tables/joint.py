@@ -263,19 +263,19 @@ class JointTable:
         separator: str | None = None,
         missing: Sequence[str] | None = None,
         encoding: str | None = None,
+        decimal: str | None = None,
     ) -> JointTable:
         """Return a table from a file of records, or of counts: CSV, TSV, a spreadsheet or Parquet.
 
-        `cvxpriv.tables.frames.read_table` describes ``path``, ``separator``, ``missing`` and
-        ``encoding``; `from_frame` describes the
-        rest.
+        `cvxpriv.tables.frames.read_table` describes ``path``, ``separator``, ``missing``,
+        ``encoding`` and ``decimal``; `from_frame` describes the rest.
 
         Raises
         ------
         DataError
             As for `read_table` and `from_frame`.
         """
-        frame = read_table(path, separator, missing, encoding)
+        frame = read_table(path, separator, missing, encoding, decimal)
         return cls.from_frame(frame, private, public, count, smoothing, smoothing_on, keep_unseen, allow_overlap)
 
     @property

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from cvxpriv.errors import DataError, suggest
+from cvxpriv.errors import DataError, suggest, warn
 from cvxpriv.numerics.arguments import real_numbers
 from cvxpriv.numerics.arrays import Array, IntArray
 from cvxpriv.numerics.doors import door
@@ -17,7 +17,10 @@ from cvxpriv.tables.frames import count_column, listed, require_columns, require
 from cvxpriv.tables.recipe import MISSING, Prepared, Recipe, blank
 from cvxpriv.tables.recipe_texts import first_in, merge_of, quantiles_in
 from cvxpriv.tables.steps import OTHER, Bins, First, Kept, Merge, Step, numbers_in
+from cvxpriv.tables.suspects import SuspectWarning, suspects_of
 
+SHOWN = 5
+"""Number of sentences on suspicious symbols that a warning holds."""
 Sizes: TypeAlias = "int | Mapping[str, int] | None"
 
 
@@ -31,6 +34,7 @@ def prepare(
     missing: str = "refuse",
     columns: Sequence[str] | None = None,
     count: str | None = None,
+    missing_text: Sequence[str] | None = None,
 ) -> Prepared:
     """Prepare raw rows for a table, and write down how.
 
@@ -56,11 +60,18 @@ def prepare(
         The columns to prepare. By default all except ``count``.
     count : str, optional
         The column with the number of records.
+    missing_text : sequence of str, optional
+        The symbols that stand for a missing value, such as "?" or -99, beside empty cells.
 
     Raises
     ------
     DataError
         An unknown column, a value that fits no step, a merged symbol that does not occur, missing values.
+
+    Warns
+    -----
+    SuspectWarning
+        Symbols look like spellings of one symbol (Yes, yes), or like missing values ("n/a", 999). They stay.
 
     Examples
     --------
@@ -74,7 +85,8 @@ def prepare(
     """
     chosen = [name for name in frame.columns if name != count] if columns is None else listed(columns, "columns")
     require_columns(frame, chosen, "columns")
-    first = Recipe((), missing, () if columns is None and count is None else tuple(chosen))
+    spelt = None if missing_text is None else tuple(listed(missing_text, "missing_text"))
+    first = Recipe((), missing, () if columns is None and count is None else tuple(chosen), spelt)
     kept = first.apply(frame)
     weights = pd.Series(count_column(kept, count), index=kept.index)
     steps: list[Step] = []
@@ -87,7 +99,22 @@ def prepare(
         for name, size in _sizes(sizes, chosen, argument).items():
             steps += _kept(_current(kept, name, first, steps), weights, name, argument, size)
     recipe = replace(first, steps=tuple(steps))
-    return Prepared(recipe.apply(kept), recipe, len(frame) - len(kept))
+    made = recipe.apply(kept)
+    _tell_suspects(kept, made, recipe, chosen)
+    return Prepared(made, recipe, len(frame) - len(kept))
+
+
+def _tell_suspects(kept: pd.DataFrame, made: pd.DataFrame, recipe: Recipe, columns: Sequence[str]) -> None:
+    """Warn of symbols that look like other spellings or like missing values; cells are looked at before bins."""
+    binned = {step.column for step in recipe.steps if isinstance(step, (Bins, First))}
+    told = []
+    for name in columns:
+        values = (kept if name in binned else made)[name]
+        texts = set(map(symbol, values.dropna().unique())) - ({MISSING} if recipe.missing == "symbol" else set())
+        told += [f"{name}: {sentence}" for sentence in suspects_of(texts)]
+    if told:
+        shown = "; ".join(told[:SHOWN]) + (f"; and {len(told) - SHOWN} more" if len(told) > SHOWN else "")
+        warn(f"{shown}. Nothing was changed: merge spellings, or name missing values by missing-text", SuspectWarning)
 
 
 def _by_column(given: Any, columns: Sequence[str] | None, argument: str) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from cvxpriv.errors import DataError, suggest
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
-from cvxpriv.tables.frames import in_order, require_columns, require_present, symbol
+from cvxpriv.tables.encodings import DECIMALS
+from cvxpriv.tables.frames import in_order, listed, require_columns, require_present, symbol
 from cvxpriv.tables.steps import Bins, Step, document_of_step, step_of
 
 MISSING = "missing"
@@ -37,11 +38,15 @@ class Recipe:
         Refuse missing values, drop their rows, or make `MISSING` a symbol of its own.
     columns : tuple of str
         The columns that the rows are prepared for. Empty: all, and missing values are refused where there is a step.
+    missing_text : tuple of str, optional
+        The spellings of a missing value, beside the empty cell. None: those that the reader of a file knows.
+    decimal : str, optional
+        The decimal point by which a file of rows is read (``decimal`` of `JointTable.from_csv`); rows in memory stay.
 
     Raises
     ------
     DataError
-        An unknown rule.
+        An unknown rule or decimal point.
 
     Examples
     --------
@@ -53,17 +58,24 @@ class Recipe:
     steps: tuple[Step, ...] = ()
     missing: str = "refuse"
     columns: tuple[str, ...] = ()
+    missing_text: tuple[str, ...] | None = None
+    decimal: str | None = None
 
     def __post_init__(self) -> None:
         if self.missing not in RULES:
             raise DataError(f"missing={self.missing!r}: {suggest(str(self.missing), RULES)}")
+        if self.decimal not in (None, *DECIMALS):
+            raise DataError(f"decimal={self.decimal!r} is no decimal point: give '.', ',' or 'none'")
+        if self.missing_text is not None:
+            texts = [symbol(text) for text in listed(self.missing_text, "missing_text")]
+            object.__setattr__(self, "missing_text", tuple(texts))
         object.__setattr__(self, "steps", tuple(self.steps))
         object.__setattr__(self, "columns", tuple(self.columns))
 
     @property
     def empty(self) -> bool:
         """Whether it does nothing."""
-        return not self.steps and self.missing == "refuse"
+        return not self.steps and self.missing == "refuse" and self.missing_text is None and self.decimal is None
 
     def apply(self, frame: pd.DataFrame, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """Return rows with their columns prepared.
@@ -90,7 +102,7 @@ class Recipe:
         stepped = dict.fromkeys(step.column for step in self.steps if step.column in named or not named)
         chosen = list(dict.fromkeys([*(named or frame.columns), *stepped]))
         require_columns(frame, chosen, "columns")
-        absent = {column: blank(frame[column]) for column in chosen}
+        absent = {column: blank(frame[column], self.missing_text) for column in chosen}
         if self.missing == "refuse":
             for column in named or stepped:
                 require_present(column, int(absent[column].sum()), len(frame))
@@ -125,7 +137,14 @@ class Recipe:
     def description(self) -> tuple[str, ...]:
         """One line a step."""
         rules = {"drop": "rows with a missing value are dropped", "symbol": f"a missing value is {MISSING!r}"}
-        return (*([rules[self.missing]] if self.missing in rules else []), *(step.description for step in self.steps))
+        spelt = ", ".join(map(repr, self.missing_text or ())) or "the empty cell alone"
+        read = {".": "numbers have decimal points", ",": "numbers have decimal commas", "none": "numbers as written"}
+        return (
+            *([read[self.decimal]] if self.decimal is not None else []),
+            *([f"spellings of a missing value: {spelt}"] if self.missing_text is not None else []),
+            *([rules[self.missing]] if self.missing in rules else []),
+            *(step.description for step in self.steps),
+        )
 
     def document(self) -> dict[str, Any]:
         """Return the recipe as plain data.
@@ -140,6 +159,8 @@ class Recipe:
             "missing": self.missing,
             "columns": list(self.columns),
             "steps": [document_of_step(step) for step in self.steps],
+            **({} if self.missing_text is None else {"missing_text": list(self.missing_text)}),
+            **({} if self.decimal is None else {"decimal": self.decimal}),
         }
 
     @classmethod
@@ -152,14 +173,18 @@ class Recipe:
             Keys or values are not those of a recipe.
         """
         steps, columns = document.get("steps"), document.get("columns")
-        if set(document) != {"missing", "columns", "steps"} or not (isinstance(steps, list) and _texts(columns)):
+        keys, spelt = set(document) - {"missing_text", "decimal"}, document.get("missing_text", [])
+        texts = _texts(columns) and _texts(spelt)
+        if keys != {"missing", "columns", "steps"} or not (isinstance(steps, list) and texts):
             raise DataError(
                 f"the recipe has the keys {', '.join(map(str, document))}: expected missing, columns (a list of texts)"
-                " and steps (a list)"
+                " and steps (a list); missing_text is a list of texts, where it is there"
             )
         if not all(isinstance(step, dict) for step in steps):
             raise DataError("the steps of the recipe are no objects: design the mechanism again")
-        return cls(tuple(step_of(step) for step in steps), document["missing"], tuple(columns or ()))
+        made = tuple(step_of(step) for step in steps)
+        spellings = tuple(spelt) if "missing_text" in document else None
+        return cls(made, document["missing"], tuple(columns or ()), spellings, document.get("decimal"))
 
     def __repr__(self) -> str:
         return f"<Recipe: {'; '.join(self.description) or 'rows as they are'}>"
@@ -190,10 +215,14 @@ def _texts(values: object) -> bool:
     return isinstance(values, list) and all(isinstance(value, str) for value in values)
 
 
-def blank(values: pd.Series[Any]) -> NDArray[np.bool_]:
-    """Return which cells are missing: those that pandas takes for missing, and texts of blanks alone."""
+def blank(values: pd.Series[Any], spelt: Sequence[str] | None = None) -> NDArray[np.bool_]:
+    """Return which cells are missing: those that pandas takes for missing, texts of blanks, and the spelt symbols."""
     missing = values.isna().to_numpy(dtype=bool)
-    if values.dtype.kind in "biufmM":
+    if values.dtype.kind in "biufmM" and not spelt:
         return missing
-    blanks = np.array([isinstance(cell, str) and not cell.strip() for cell in values], dtype=bool)
-    return np.asarray(missing | blanks)
+    try:
+        codes, uniques = pd.factorize(values)
+    except TypeError:  # cells that are no symbols, such as lists
+        codes, uniques = np.arange(len(values)), values.array
+    known = [symbol(cell) in ("", *(spelt or ())) for cell in uniques]
+    return np.asarray(missing | np.array([*known, True], dtype=bool)[codes])

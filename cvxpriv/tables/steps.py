@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 from cvxpriv.errors import DataError, shown, suggest
+from cvxpriv.tables.encodings import SIGNS
 from cvxpriv.tables.frames import symbol
 
 OTHER = "other"
@@ -222,14 +223,14 @@ def step_of(document: Mapping[str, Any]) -> Step:
 
 
 def numbers_in(texts: Sequence[str], column: str) -> list[float]:
-    """Return symbols as numbers.
+    """Return symbols as numbers; a sign of a percentage or of money around one is left out.
 
     Raises DataError: Some are none; the message names the column and them.
     """
     numbers, strange = [], []
     for text in texts:
         try:
-            numbers.append(float(text))
+            numbers.append(float(text.strip(SIGNS + " ")))
         except ValueError:
             numbers.append(math.nan)
         if not math.isfinite(numbers[-1]):
@@ -239,9 +240,7 @@ def numbers_in(texts: Sequence[str], column: str) -> list[float]:
     named = ", ".join(map(repr, strange[:NAMED])) + ", ..." * (len(strange) > NAMED)
     some, they = ("is no number", "it stands") if len(strange) == 1 else ("are no numbers", "they stand")
     if any(text.replace(",", "").lstrip("+-").isdigit() for text in strange):
-        remedy = (
-            "a comma can part decimals or thousands, and nothing in the file tells which: take it out, or write a point"
-        )
+        remedy = "a comma can part decimals or thousands: say which, decimal=',' or decimal='.', when the file is read"
     else:
         spelt = ",".join([*strange[:NAMED], "NA"])
         remedy = (

@@ -88,3 +88,31 @@ def test_old_spellings_are_pointed_to_their_option(run: Run, patients: str) -> N
 def test_wrong_recipes_are_one_line_before_any_work(run: Run, patients: str, option: list[str], message: str) -> None:
     public = ["--private", "ill", "--public", "age,job", "--missing", "drop"]
     assert message in one_error_line(run("funnel", patients, *public, *option, *QUICK))
+
+
+def test_release_reads_new_rows_with_the_decimals_and_spellings_of_the_design(run: Run, tmp_path: Path) -> None:
+    lines = [f"{('1,500', '2,250', '?', '3,125')[i % 4]};{'ny'[i % 8 > 4]}" for i in range(80)]
+    (tmp_path / "rows.csv").write_text("\n".join(["dose;ill", *lines]))
+    line = ["--private", "ill", "--public", "dose", "--bins", "dose=2,3", "--missing", "symbol"]
+    assert "say which, --decimal ','" in one_error_line(run("funnel", "rows.csv", *line, "--missing-text", "?", *QUICK))
+    said = ["--missing-text", "?", "--decimal", ","]
+    assert run("funnel", "rows.csv", *line, *said, *QUICK).exit_code == 0
+    held = json.loads(Path("out/mechanism.json").read_text())
+    assert (held["recipe"]["decimal"], held["recipe"]["missing_text"]) == (",", ["?"])
+    assert held["symbols"] == [["below 2"], ["2 to below 3"], ["3 and above"], ["missing"]]
+    (tmp_path / "later.csv").write_text('dose,ill\n"2,125",n\n?,n\n')  # commas between cells: 2,125 would be thousands
+    assert json.loads(run("release", "out/mechanism.json", "later.csv", "--json").stdout)["released"] == 2
+    release = ("release", "out/mechanism.json", "later.csv")
+    assert "'?' is no number" in one_error_line(run(*release, "--missing-text", "-"))
+    assert "'--decimal': ';' is not one of" in one_error_line(run(*release, "--decimal", ";"))
+
+
+def test_suspicious_symbols_are_told_and_stay(run: Run, tmp_path: Path) -> None:
+    lines = [f"{20 + i % 40 if i else 999},{('Yes', 'No', 'yes', 'n.a.')[i % 4]},{i % 2}" for i in range(80)]
+    (tmp_path / "rows.csv").write_text("\n".join(["age,smoker,ill", *lines]))
+    line = ["--private", "ill", "--public", "age,smoker", "--bins", "age=30,50"]
+    shown = run("funnel", "rows.csv", *line, *QUICK).stderr
+    assert "age: '999' looks like a missing value; smoker: 'Yes' and 'yes' are two symbols; smoker: 'n.a.' " in shown
+    assert ["50 and above", "yes"] in json.loads(Path("out/mechanism.json").read_text())["symbols"]
+    said = ["--merge", "smoker=Yes|yes=yes", "--missing-text", "999,n.a.", "--missing", "drop"]
+    assert "looks like" not in run("funnel", "rows.csv", *line, *said, *QUICK).stderr

@@ -50,7 +50,7 @@ def test_inference_takes_the_same_noise(run: Run, counts: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--table-epsilon", "1"), "--table-epsilon needs a public domain"),
+        (("--table-epsilon", "1"), "give all that it may have, --domain 'income=A,B,...'"),
         (("--domain", "age=young"), "--domain is given without --table-epsilon"),
         (("--table-epsilon", "1", "--domain", "age"), "expected COLUMN=VALUE,VALUE"),
         (("--table-epsilon", "1", "--domain", "table", "--smoothing", "1"), "noise fills the cells; leave it out"),

@@ -87,7 +87,30 @@ def test_classes_of_public_edges_are_their_own_domain() -> None:
     made = cpv.prepare(people, bins={"age": [25, 40]}, missing="symbol")
     table = cpv.JointTable.from_frame(made, private=["ill"], public=["age"])
     found = private_table(table, 1.0, domain={"ill": ["no", "yes"]})
-    assert found.public.labels == ("below 25", "25 to 39", "40 and above", "missing")
+    assert found.public.labels == ("below 25", "25 to below 40", "40 and above", "missing")
+    alone = cpv.JointTable.from_frame(cpv.prepare(people, bins={"age": [25, 40], "ill": "first:1"}), ["ill"], ["age"])
+    with pytest.raises(CvxprivError, match=r"no value of column 'ill'.* \(for 'ill' all first characters that are"):
+        private_table(alone, 1.0)
+
+
+def test_a_fraction_among_the_records_renames_no_class_and_merges_of_classes_keep_their_meaning() -> None:
+    def noisy(age: float) -> JointTable:
+        people = pd.DataFrame({"ill": ["no", "yes"] * 10, "age": [age, *[27] * 9, *[33] * 10]})
+        made = cpv.prepare(people, bins={"age": [25, 30, 40]}, columns=["ill", "age"])
+        table = cpv.JointTable.from_frame(made, private=["ill"], public=["age"])
+        return private_table(table, 1.0, domain={"ill": ["no", "yes"]}, noise_seed=0)
+
+    one, other = noisy(31), noisy(31.5)
+    assert one.public == other.public
+    assert one.recipe == other.recipe
+    people = pd.DataFrame({"ill": ["no", "yes"] * 10, "age": [20, 27, 33, 44] * 5})
+    made = cpv.prepare(people, bins={"age": [25, 30, 40]}, merge={"age": {"middle": ["25 to 29", "30 to 39"]}})
+    table = cpv.JointTable.from_frame(made, private=["ill"], public=["age"])
+    domain = {"ill": ["no", "yes"], "age": ["below 25", "middle", "40 and above"]}
+    found = private_table(table, 1.0, domain=domain)
+    assert found.recipe is not None
+    raw = pd.DataFrame({"age": [28, 39, 50], "ill": "no"})
+    assert found.recipe.apply(raw)["age"].to_list() == ["middle", "middle", "40 and above"]
 
 
 def test_a_budget_is_spent_once_and_refuses_the_second_table() -> None:

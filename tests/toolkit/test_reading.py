@@ -107,6 +107,26 @@ def test_thousands_and_decimals_are_told_apart_where_the_file_tells(
     assert read_table(tmp_path / "people.csv").iloc[:, 1].tolist() == read
 
 
+@pytest.mark.parametrize(
+    ("decimal", "read"),
+    [
+        (",", ["1.500", "2250.5", "-3.5 %", "\u20ac 1200", "A12,5"]),
+        (".", ["1500", "2.250,5", "-3,5 %", "\u20ac 1.200", "A12,5"]),
+        ("none", ["1,500", "2.250,5", "-3,5 %", "\u20ac 1.200", "A12,5"]),
+    ],
+)
+def test_a_named_decimal_point_reads_each_cell_by_itself(tmp_path: Path, decimal: str, read: list[str]) -> None:
+    lines = ["sex;income", "m;1,500", "f;2.250,5", "m;-3,5 %", "f;\u20ac 1.200", "m;A12,5"]
+    (tmp_path / "people.csv").write_text("\n".join(lines), encoding="utf-8")
+    assert read_table(tmp_path / "people.csv", decimal=decimal)["income"].tolist() == read
+    one = ["\n".join([lines[0], line]) for line in lines[1:]]
+    for alone, cell in zip(one, read, strict=True):
+        (tmp_path / "one.csv").write_text(alone, encoding="utf-8")
+        assert read_table(tmp_path / "one.csv", decimal=decimal)["income"].tolist() == [cell]
+    with pytest.raises(DataError, match="decimal=';'"):
+        read_table(tmp_path / "one.csv", decimal=";")
+
+
 def test_taken_out_separators_are_told_and_one_at_the_end_of_lines_makes_no_column(tmp_path: Path) -> None:
     (tmp_path / "cells.csv").write_text('sex,count,\nm,"3,837",\nf,41,\n', encoding="utf-8")
     with pytest.warns(DetectedWarning, match="taken out of count: '3,837' of 'count' is read as 3837"):

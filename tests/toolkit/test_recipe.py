@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -95,6 +96,24 @@ def test_first_characters_are_months_and_regions_and_are_public() -> None:
     assert not any("private" in line for line in made.recipe.description)
     with pytest.raises(DataError, match="give first:7"):
         bins_in("day=first:x")
+
+
+def test_spellings_of_a_missing_value_and_the_decimal_point_are_part_of_the_recipe() -> None:
+    frame = pd.DataFrame({"age": [20, -99, 40, 61], "job": ["clerk", "?", "smith", " ? "]})
+    made = cpv.prepare(frame, bins={"age": [30]}, missing="symbol", missing_text=["?", -99])
+    assert made.frame["age"].to_list() == ["below 30", "missing", "30 and above", "30 and above"]
+    assert made.frame["job"].to_list() == ["clerk", "missing", "smith", "missing"]
+    assert made.recipe.apply(frame).equals(made.frame)
+    assert made.recipe.apply(made.frame).equals(made.frame)
+    kept = replace(made.recipe, decimal=",")
+    assert cpv.Recipe.of(kept.document()) == kept
+    assert {"missing_text", "decimal"} & set(cpv.Recipe().document()) == set()  # files without them are what they were
+    assert not cpv.Recipe(decimal=".").empty
+    for wrong in ({"decimal": ";"}, {"missing_text": "?"}):
+        with pytest.raises(DataError):
+            replace(made.recipe, **wrong)
+    with pytest.raises(DataError, match="missing_text is a list of texts"):
+        cpv.Recipe.of({**kept.document(), "missing_text": None})
 
 
 def test_missing_values_are_refused_dropped_or_a_symbol() -> None:

@@ -124,7 +124,7 @@ def graph_of_file(path: str) -> nx.Graph:
 
     Raises DataError: No such file, not two columns, a missing end, or a first line that is an edge.
     """
-    table = read_table(path, missing=("",))
+    table = read_table(path, missing=("",), decimal="none")
     name = Path(path).name
     if len(table.columns) != 2:
         raise DataError(f"{name} has {len(table.columns)} columns: a file of edges has two, one end of an edge in each")
