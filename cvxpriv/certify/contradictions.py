@@ -19,6 +19,8 @@ from cvxpriv.certify.proofs import Proofs
 from cvxpriv.certify.verdicts import CERTIFIED, Tolerances, Verdict
 
 EITHER = cp.settings.INFEASIBLE_OR_UNBOUNDED
+SEEN = 1e-9
+"""Violation, relative, that every point must have for the problem to be tested for emptiness, though nobody says so."""
 
 
 @dataclass
@@ -96,7 +98,8 @@ def _beyond_bound(table: _Table) -> None:
 
 def _infeasible(table: _Table) -> None:
     claims = table.claims("infeasible")
-    if not claims:
+    misses = [table.answers[k].infeasibility for k in table.solutions()]
+    if not claims and min(misses, default=0.0) <= SEEN:
         return
     exact = [k for k in claims if (proof := table.answers[k].certificate) is not None and proof.exact]
     found = None if exact else table.proofs.infeasible
@@ -107,7 +110,7 @@ def _infeasible(table: _Table) -> None:
         what = f"its point satisfies the constraints nearly, and {whose} proves that no point does exactly"
         table.give(table.solutions(), lambda answer: Verdict("loose", what))
         return
-    refuted = _refutation(table)
+    refuted = _refutation(table) if claims else None
     table.give(claims, lambda answer: refuted(answer) if refuted else _undecided(answer, _point(table)))
 
 

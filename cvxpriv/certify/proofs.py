@@ -113,6 +113,12 @@ class Proofs:
         return bool(self._asked(roomy))
 
     @cached_property
+    def inside(self) -> Array | None:
+        """Return a feasible point, with room around it where there is any, or None: that of an interior method."""
+        found: Array | None = self._called(_feasible_point, self._case)
+        return found
+
+    @cached_property
     def bound(self) -> float:
         """Return a certified bound on the optimum that no answer brings, in the sense of the problem; or NaN."""
         found = self._called(_bound, self._case)

@@ -12,17 +12,18 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.certify.answers import CLAIMED, NAN, ROUNDED, Answer, Context, Stored, context_of
+from cvxpriv.certify.answers import CLAIMED, NAN, Answer, Context, Stored, context_of
 from cvxpriv.certify.cases import Case, case_of_problem, values_kept
 from cvxpriv.certify.contradictions import settle
 from cvxpriv.certify.integer_answers import OPTIONS, integer_answer, unproven, with_bounds
 from cvxpriv.certify.interval_proofs import Proof, proof_of, with_proof
 from cvxpriv.certify.problem_checks import capable, capable_of_integers
 from cvxpriv.certify.proofs import Proofs
-from cvxpriv.certify.references import CLOSED_FORM, USELESS, Reference, ReferenceLike, reference_of
+from cvxpriv.certify.references import CLOSED_FORM, Reference, ReferenceLike, reference_of
 from cvxpriv.certify.solver_answers import DEAF, claimed_answer, place_for, solver_answer
 from cvxpriv.certify.stored_answers import stored_answer
 from cvxpriv.certify.trials import Trial
+from cvxpriv.certify.unbeaten import unbeaten
 from cvxpriv.certify.verdicts import Tolerances, Verdict, judge, judge_claim
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.solvers.isolation import Place
@@ -184,7 +185,7 @@ def rows_of(
         rough = not context.settled(tolerances.agree)
         witnesses = proofs.witnesses([answer.solver for answer in answers]) if rough else []
         context = context_of([*answers, *witnesses], reference.objective, maximise)
-        context = replace(context, unbeaten=_unbeaten(case, answers, reference, witnesses, tolerances, rough))
+        context = replace(context, unbeaten=unbeaten(case, answers, [reference, *witnesses], proofs, tolerances, rough))
         alone = _alone(answers, context, tolerances)
     if case.mixed is not None:
         alone = [unproven(verdict, answer) for verdict, answer in zip(alone, answers, strict=True)]
@@ -211,46 +212,6 @@ def _doubtful(answers: Sequence[Answer], verdicts: Sequence[Verdict], tolerances
         verdict.verdict == "WRONG" and np.isfinite(answer.objective) and answer.infeasibility <= tolerances.agree
         for answer, verdict in pairs
     )
-
-
-def _unbeaten(
-    case: Case,
-    answers: Sequence[Answer],
-    reference: Reference,
-    witnesses: Sequence[Answer],
-    tolerances: Tolerances,
-    rough: bool,
-) -> list[str]:
-    """Return the feasible answers that are as good as the best point known would be if it met every constraint.
-
-    As good to `agree`, beside an accurate point: a false answer is never accurate, and so vouches for nobody. `rough`:
-    Whether no answer's bound settles the best value: a claim that nobody asked a solver for has to be as good to
-    `wrong_objective` alone then, beside a usable point.
-    """
-    agree, wrong = tolerances.agree, tolerances.wrong_objective
-    sign = -1.0 if isinstance(case.declare().objective, cp.Maximize) else 1.0
-    known = [(reference.values, reference.quality), *((one.values, one.quality) for one in witnesses)]
-    yardstick = case.yardstick
-    with values_kept(case):
-        firm = [
-            (sign * yardstick.firm_value(yardstick.point(values)), off)
-            for values, off in known
-            if off <= USELESS and values
-        ]
-    found = []
-    for one in answers:
-        claim = one.status == CLAIMED
-        usable, least, near = (USELESS, wrong, ROUNDED) if claim and rough else (agree, agree, agree)
-        points = [value for value, off in firm if off <= usable and np.isfinite(value)]
-        accurate = (claim or one.status == cp.OPTIMAL) and one.solver != CLOSED_FORM
-        if not (points and accurate and one.infeasibility <= near):
-            continue
-        best = min(points)
-        size, worse = max(1.0, abs(best)), sign * one.objective - best
-        bought = one.infeasibility > ROUNDED and worse < -wrong * size  # by violations
-        if worse <= least * max(size, one.measures.terms if claim and rough else 0.0) and not bought:
-            found.append(one.solver)
-    return found
 
 
 def _row(case: Case, answer: Answer, context: Context, distance: float, verdict: Verdict) -> dict[str, Any]:

@@ -94,10 +94,10 @@ class Yardstick:
         state = self.written.state(x)
         return self.written.objective(state), state.error
 
-    def firm_value(self, x: Array) -> float:
-        """Return the objective at a point once it is moved onto every affine constraint, however little it missed."""
+    def firm(self, x: Array) -> Array:
+        """Return the point moved onto every affine constraint, however little it missed."""
         inside = Domain.of(self.declaration.problem, self.written, whole=True)
-        return self.value(_inside(inside.J, inside.J @ x + inside.c, x, 0.0))[0]
+        return _inside(inside.J, inside.J @ x + inside.c, x, 0.0)
 
     def measures(self, x: Array, multipliers: Mapping[str, Any] | None) -> Measures:
         """Measure a point.

@@ -127,14 +127,17 @@ def conic_least_squares(
     if size == 0.0:
         return bounded_least_squares(g, M, low, high, at_low, at_high, weights), np.zeros(layout.size)
 
+    whole: Any = both.toarray() if both.shape[0] * both.shape[1] <= DENSE else both
+    pull, squares = whole.T, weights * weights / size
+
     def onto(v: Array) -> Array:
         return np.concatenate([np.clip(v[:k], low, high), layout.project_dual(v[k:])])
 
     v = onto(np.zeros(k + layout.size))
     ahead, momentum = v, 1.0
     for _ in range(FIRST_ORDER_STEPS):
-        left = absorbed(g + both @ ahead, at_low, at_high)
-        moved = onto(ahead - both.T @ (weights * weights * left) / size)
+        left = absorbed(g + whole @ ahead, at_low, at_high)
+        moved = onto(ahead - pull @ (squares * left))
         change = moved - v
         if np.abs(moved - ahead).max() <= 1e-15 * max(1.0, float(np.abs(moved).max())):
             v = moved

@@ -108,6 +108,26 @@ def test_a_bound_over_nearby_points_says_nothing_of_those_beyond() -> None:
     assert not context.right(Answer("T", "optimal", 1e-8, {"x": near}, 1.0 + 1e-5), 1e-6)
 
 
+@pytest.mark.parametrize("ball", [False, True])
+def test_a_point_where_curves_touch_is_right_though_no_multipliers_prove_it(ball: bool) -> None:
+    x = cp.Variable(2, name="x")
+    rows = [cp.norm(x) <= 1, x[0] >= 1] if ball else [cp.exp(x[0]) <= 1, cp.square(x[1]) <= x[0]]
+    points = {"right": [float(ball), 0.0], "outside": [float(ball), -0.1]}
+    said = {name: Stored({"x": point}, asked=1e-8, solver="SCS") for name, point in points.items()}
+    table = crosscheck(cp.Problem(cp.Minimize(x[1]), rows), answers=said).table.set_index("solver")
+    assert table.loc["right", "verdict"] in ("agrees", "loose"), table.loc["right", "reason"]
+    assert table.loc["outside", "verdict"] == "WRONG"
+
+
+def test_a_point_of_a_problem_that_is_empty_by_a_hair_is_loose_whoever_else_is_asked() -> None:
+    x = cp.Variable(2, name="x")
+    problem = cp.Problem(cp.Minimize(x[1]), [x[0] >= 1 + 1e-7, x[0] <= 1, x[1] >= x[0]])
+    said = {"SCS then": Stored({"x": np.full(2, 1 + 5e-8)}, solver="SCS")}
+    for solvers in (["CLARABEL"], ["OSQP"]):
+        row = crosscheck(problem, solvers, answers=said).table.set_index("solver").loc["SCS then"]
+        assert (row["verdict"], "proves that no point does exactly" in row["reason"]) == ("loose", True)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_verdict_follows_the_point_and_not_its_multipliers(kind: str) -> None:
     for seed in range(2):

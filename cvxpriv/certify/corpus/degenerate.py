@@ -28,15 +28,24 @@ def pinned_entries(rng: np.random.Generator) -> Known:
 
 
 def no_multipliers(rng: np.random.Generator) -> Known:
-    """Pose optima that no multipliers prove: entries that a cone's boundary alone holds at zero."""
-    a = float(rng.uniform(0.5, 3))
-    if rng.integers(2):
+    """Pose optima that no multipliers prove: a cone's boundary, or curves that touch, hold the answer alone."""
+    a, kind = float(rng.uniform(0.5, 3)), int(rng.integers(5))
+    if kind == 0:
         x = cp.Variable(3, name="x")
         cone = cp.SOC(a * x[0], cp.hstack([a * x[1], x[2]]))
         return Known("no multipliers", cp.Problem(cp.Maximize(x[2]), [cone, x[0] == x[1]]), value=0.0)
-    X = cp.Variable((3, 3), name="X", symmetric=True)
-    problem = cp.Problem(cp.Minimize(X[0, 0]), [X >> 0, X[1, 1] == 0, X[0, 0] + 2 * X[1, 2] == a])
-    return Known("no multipliers", problem, value=a)
+    if kind == 1:
+        X = cp.Variable((3, 3), name="X", symmetric=True)
+        problem = cp.Problem(cp.Minimize(X[0, 0]), [X >> 0, X[1, 1] == 0, X[0, 0] + 2 * X[1, 2] == a])
+        return Known("no multipliers", problem, value=a)
+    x = cp.Variable(2, name="x")
+    disc, other = cp.sum_squares(x) <= a * a, cp.sum_squares(x - np.array([2 * a, 0])) <= a * a
+    rows: list[cp.Constraint] = [disc, other] if kind == 2 else [cp.exp(x[0]) <= 1, a * cp.square(x[1]) <= x[0]]
+    if kind == 4:
+        rows = [cp.norm(x) <= a, x[0] >= a]
+    truth = np.array([0.0 if kind == 3 else a, 0.0])
+    answers = {"truth": {x: truth}, "outside": {x: truth - np.array([0.0, 0.1])}}
+    return Known("no multipliers", cp.Problem(cp.Minimize(x[1]), rows), value=0.0, answers=answers)
 
 
 def singular_fraction(rng: np.random.Generator) -> Known:

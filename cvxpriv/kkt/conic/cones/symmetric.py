@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -46,6 +47,7 @@ def triangles_from_matrices(matrices: Array, triangle: Triangle) -> Array:
     return np.asarray(np.where(rows == columns, entries, entries * SQRT2))
 
 
+@lru_cache(maxsize=100)
 def triangle_indices(order: int, triangle: Triangle) -> tuple[np.ndarray, np.ndarray]:
     """Return rows and columns of the triangle's entries, column by column."""
     columns, rows = np.tril_indices(order) if triangle == "upper" else np.triu_indices(order)
