@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 from cvxpriv_models.admm_sharing import algorithm
-from cvxpriv_models.admm_sharing.algorithm import MEMORY, CoefficientsAndArgument
+from cvxpriv_models.admm_sharing.accelerated import MEMORY, Packed
 from cvxpriv_models.admm_sharing.baselines import pooled
 from cvxpriv_models.admm_sharing.factor import Factor
 from cvxpriv_models.admm_sharing.problem import Part, Problem
@@ -48,10 +48,8 @@ def one_pass() -> None:
         problem = Problem.of(a9a_parts(dense), load_a9a().y_train)
         factors = tuple(Factor(part) for part in problem.parts)
         parties, z, y = algorithm.one_pass(problem, SCHEMES["averaged"], factors)
-        body, accelerated = (
-            Sweep([z, y, parties]),
-            Anderson(CoefficientsAndArgument(problem, SCHEMES["averaged"], factors), MEMORY),
-        )
+        packing = Packed(problem, SCHEMES["averaged"], factors, constrained=False)
+        body, accelerated = Sweep([z, y, parties], fused=packing.one_pass), Anderson(packing, MEMORY)
         measure = algorithm.measure(problem, SCHEMES["averaged"], factors)
         step = partial(run, body, context=EXACT)
         state: Values = algorithm.initial_state(problem, RHO)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -169,16 +167,6 @@ class TestFactor:
             found = weighted_gram(sparse.csr_array(part), given)
             np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-11)  # sums of thousands of terms
 
-    @pytest.mark.parametrize("stored", [np.asarray, sparse.csr_array])
-    def test_a_dual_pulled_beside_a_step_is_the_dual_pulled_alone_to_the_last_bit(self, stored: Any) -> None:
-        rng = np.random.default_rng(5)
-        part = stored(rng.normal(size=(40, 7)))
-        y, u = rng.normal(size=(2, 40))
-        beside, alone = Factor(part), Factor(part)
-        assert beside.pull_beside(y, u).tobytes() == alone.pull(u).tobytes()
-        assert beside.pull_dual(y).tobytes() == alone.pull(y).tobytes()
-        assert beside.pull_dual(u).tobytes() == alone.pull(u).tobytes()
-
     @pytest.mark.parametrize("shape", [(60, 5), (12, 30)])
     @pytest.mark.parametrize("shift", [0.0, 0.4])
     @pytest.mark.parametrize("each", [True, False])
@@ -189,5 +177,5 @@ class TestFactor:
         part, x = rng.normal(size=shape), rng.normal(size=shape[1])
         rho = rng.uniform(0.5, 2.0, size=shape[0]) if each else np.array(0.7)
         expected = shift * x @ x + np.sum(rho * (part @ x) ** 2)
-        found = Factor(part).stretched(x, rho, shift, None)
+        found = Factor(part).stretched(x, rho, shift)
         assert found @ found == pytest.approx(expected, rel=1e-12)

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from cvxpriv_models.admm_sharing import ADMMSharing, algorithm
-from cvxpriv_models.admm_sharing.algorithm import MEMORY, CoefficientsAndArgument
+from cvxpriv_models.admm_sharing.accelerated import ARGUMENT, MEMORY, Packed
 from cvxpriv_models.admm_sharing.factor import Factor
 from cvxpriv_models.admm_sharing.lagrangian import augmented_lagrangian, descent, stationarity
 from cvxpriv_models.admm_sharing.problem import Problem
@@ -125,8 +125,8 @@ def test_anderson_drops_a_combination_that_moves_too_far_and_takes_a_plain_pass(
     problem = small()
     factors = factors_of(problem)
     parties, z, y = algorithm.one_pass(problem, SCHEMES["averaged"], factors)
-    packing = CoefficientsAndArgument(problem, SCHEMES["averaged"], factors)
-    accelerated, body = Anderson(packing, MEMORY), Sweep([z, y, parties])
+    packing = Packed(problem, SCHEMES["averaged"], factors, constrained=False)
+    accelerated, body = Anderson(packing, MEMORY), Sweep([z, y, parties], fused=packing.one_pass)
 
     def pass_of(state: Values) -> dict[str, Array]:
         return run(body, state, Context(ClosedForm()))
@@ -149,6 +149,30 @@ def test_a_pass_that_begins_with_z_makes_the_same_iterates() -> None:
         plain = run(Sweep([parties, z, y]), plain, Context(ClosedForm()))
         rotated = run(Sweep([z, y, parties]), rotated, Context(ClosedForm()))
     np.testing.assert_allclose(rotated["x/1"], plain["x/1"], atol=1e-14)  # z from another guess
+
+
+@pytest.mark.parametrize("penalty", ["l2", "l1:0.3", "nonneg"])
+@pytest.mark.parametrize("name", ["averaged", "proximal_jacobi"])
+def test_a_pass_that_pulls_the_dual_alone_is_that_of_its_steps_from_a_combination_too(name: str, penalty: str) -> None:
+    x, labels = columns(60, 6)
+    problem, scheme = Problem.of(split(x, 3), labels, penalty=penalty), scheme_named(name, direct=True)
+    factors, context = factors_of(problem), Context(ClosedForm())
+    parties, z, y = algorithm.one_pass(problem, scheme, factors)
+    packing = Packed(problem, scheme, factors, constrained=False)
+    whole, fused = Sweep([z, y, parties]), Sweep([z, y, parties], fused=packing.one_pass)
+    for rho in (np.array([0.7]), np.linspace(0.1, 2.0, 60)[None]):
+        first = {**algorithm.initial_state(problem, 0.7), "rho": rho}
+        images = [run(fused, first, context)]
+        images.append(run(fused, images[0], context))
+        mixed = packing.unpack(1.6 * packing.pack(images[1]) - 0.6 * packing.pack(images[0]), images[1])
+        after = run(fused, mixed, context)
+        # The same point with its shares and its dual, which the combination does not bring.
+        shares = {f"v/{m}": one.share(mixed[f"x/{m}"][0])[None] for m, one in enumerate(factors)}
+        r = scheme.weight(rho, 3)
+        dual = r * (mixed[ARGUMENT] - np.sum(list(shares.values()), axis=0))
+        expected = run(whole, {**mixed, **shares, "y": dual}, context)
+        for entry in ("x/0", "x/2", "v/1", "z", "y"):
+            np.testing.assert_allclose(after[entry], expected[entry], atol=1e-11)
 
 
 def test_residual_balancing_leads_from_a_bad_rho_to_the_optimum() -> None:

@@ -17,6 +17,7 @@ from cvxpriv.schedules.history import AnyOf, Below, Stop
 from cvxpriv.schedules.steps import AnyStep, Loop, Measure, Parallel, Sweep, Update
 
 from . import kkt, lagrangian
+from .accelerated import MEMORY, Packed
 from .blocks import centre, dual, party, total_share
 from .factor import Factor
 from .problem import Problem
@@ -77,15 +78,15 @@ def schedule(
     steps = [z, y, parties] if accelerate else [parties, z, y]
     if adapt_rho:
         steps.append(balance(problem, factors))
-    packing = CoefficientsAndArgument(problem, scheme, factors)
+    packing = Packed(problem, scheme, factors, constrained=bool(constraints))
     make = partial(Anderson, packing, MEMORY) if accelerate else None
     plain = None if make is None else make()
     return Loop(
-        Sweep(steps),
+        Sweep(steps, fused=packing.one_pass if accelerate and packing.lean else None),
         stop=stopping(tol, gap),
         limit=limit,
         measure=measure(problem, scheme, factors, constraints, gap),
-        accelerate=Following(problem, scheme, make) if follow else plain,
+        accelerate=Following(problem, scheme, make, factors) if follow else plain,
         name=LOOP,
     )
 
@@ -177,57 +178,6 @@ def residuals_with_constraints(
         block = constrained(party(problem, scheme, factors, m), m, constraints)
         stationarity[m] = block.residual(view, view).largest
     return replace(found, stationarity=tuple(stationarity))
-
-
-#: Number of passes remembered.
-MEMORY = 15
-
-
-class CoefficientsAndArgument:
-    """The packing of x_1..x_M, of shares that cost more to multiply again than to combine, and of p."""
-
-    def __init__(self, problem: Problem, scheme: Scheme, factors: Sequence[Factor]) -> None:
-        self.problem, self.scheme, self.factors = problem, scheme, factors
-        self.held = [factor.entries > MEMORY * problem.samples for factor in factors]
-        parties = range(problem.parties)
-        self.names = [f"{kind}/{m}" for m in parties for kind in ("xv" if self.held[m] else "x")]  # as in `step`
-
-    def step(self, moved: Array, image: Values) -> Array:
-        """Return the move of a pass, with the squares of each party's step as the norm of x, and r ||p||^2."""
-        rho, parts, first = image["rho"][0], [], 0
-        for m, (factor, held) in enumerate(zip(self.factors, self.held, strict=True)):
-            samples, columns = factor.part.shape
-            x, first = moved[first : first + columns], first + columns
-            share = moved[first : first + samples] if held else None
-            first += samples if held else 0
-            penalty = self.problem.penalties[m]
-            tau = self.scheme.tau(factor, penalty, rho, self.problem.parties)
-            if self.scheme.linearises(penalty):
-                parts.append(np.sqrt(tau) * x)
-            else:
-                parts.append(factor.stretched(x, rho, self.problem.lam * (penalty.ridge or 0.0) + tau, share))
-        return np.concatenate([*parts, np.sqrt(self._weight(image)) * moved[first:]])
-
-    def pack(self, state: Values) -> Array:
-        """Return x and share of each party, and p = S + y/r, of which z is the proximal step."""
-        argument = total_share(state, self.problem.parties)[0] + state["y"][0] / self._weight(state)
-        return np.concatenate([*(state[name][0] for name in self.names), argument])
-
-    def unpack(self, packed: Array, state: Values) -> Values:
-        """Return the state with the packed x, shares and p, by y = r (p - S)."""
-        mixed, first = dict(state), 0
-        for name in self.names:
-            last = first + state[name].shape[1]
-            mixed[name], first = packed[None, first:last], last
-        for m, factor in enumerate(self.factors):
-            if not self.held[m]:
-                mixed[f"v/{m}"] = factor.share(mixed[f"x/{m}"][0])[None]
-        gap = packed[first:] - total_share(mixed, self.problem.parties)[0]
-        mixed["y"] = (self._weight(state) * gap)[None]
-        return mixed
-
-    def _weight(self, state: Values) -> Array:
-        return np.asarray(self.scheme.weight(state["rho"][0], self.problem.parties))
 
 
 #: Number of passes between two changes: a new rho is a new factorisation, and needs a few passes to take effect.

@@ -24,7 +24,7 @@ def party(
     `target`, (N,): Target of the party's share, which depends on the scheme.
     """
     aim = in_pieces(lambda target, y, rho: rho * target - y)(target, y, rho)
-    return factor.minimiser(aim, rho, ridge, tau, x, y)
+    return factor.minimiser(aim, rho, ridge, tau, x)
 
 
 def party_linearised(

@@ -134,15 +134,6 @@ class Factor:
             self._pulled[:] = [y, self.pull(y)]
         return self._pulled[1]
 
-    def pull_beside(self, y: Array | None, u: Array) -> Array:
-        """Return D'u, and remember D'y where one reading of sparse columns does both."""
-        known = y is None or (self._pulled and np.array_equal(self._pulled[0], y))
-        if known or y is None or not sparse.issparse(self.stored):
-            return self.pull(u)
-        both = np.asarray(self.transposed @ np.stack([y, u], axis=1))
-        self._pulled[:] = [y, both[:, 0].copy()]
-        return both[:, 1].copy()
-
     def share(self, x: Array) -> Array:
         """Return D x, (N,), of x, (d,)."""
         share = np.asarray(self.stored @ x)
@@ -154,19 +145,11 @@ class Factor:
             self._scaled[:] = [(rho, Factor(self.part, self, np.sqrt(rho)))]
         return self._scaled[0][1]
 
-    @property
-    def entries(self) -> int:
-        """Number of entries that a product with D reads."""
-        return int(self.stored.size)
-
-    def stretched(self, x: Array, rho: float | Array, shift: float, share: Array | None) -> Array:
-        """Return a vector whose norm is the root of shift ||x||^2 + ||sqrt(rho) D x||^2: short where columns are few.
-
-        `share`: D x, where it is known.
-        """
-        if x.size**2 > self.part.shape[0]:
-            return np.concatenate([np.sqrt(shift) * x, np.sqrt(rho) * (self.share(x) if share is None else share)])
-        return self._weighed_system(rho, shift).root(x)
+    def stretched(self, x: Array, rho: float | Array, shift: float) -> Array:
+        """Return a vector whose norm is the root of shift ||x||^2 + ||sqrt(rho) D x||^2, as short as may be."""
+        if not self.tall:
+            return np.concatenate([np.sqrt(shift) * x, np.sqrt(rho) * self.share(x)])
+        return self.weighed_system(rho, shift).root(x)
 
     def minimiser(
         self,
@@ -175,7 +158,6 @@ class Factor:
         ridge: float,
         tau: float = 0.0,
         anchor: Array | None = None,
-        beside: Array | None = None,
     ) -> Array:
         """Return the least of (ridge/2)||x||^2 + (tau/2)||x - anchor||^2 + (rho/2)||D x||^2 - u'D x, (d,).
 
@@ -184,18 +166,17 @@ class Factor:
 
         `u`: (N,). `anchor`, (d,): The anchor, needed when tau > 0.
         `rho`: One number, or one for each sample, (N,).
-        `beside`, (N,): A vector that is pulled next: see `pull_beside`.
         """
-        system, held = self._weighed_system(rho, ridge + tau), tau > 0.0 and anchor is not None
+        system, held = self.weighed_system(rho, ridge + tau), tau > 0.0 and anchor is not None
         own = tau * anchor if anchor is not None else np.zeros(self.part.shape[1])
         if self.tall:
-            pulled = self.pull_beside(beside, u)
+            pulled = self.pull(u)
             return system.solve(pulled + own if held else pulled)
         heights, kept = np.sqrt(rho), own / (ridge + tau) if held else own
         left = u - rho * self.share(kept) if held else u
-        return kept + self.pull_beside(beside, heights * system.solve(left / heights))
+        return kept + self.pull(heights * system.solve(left / heights))
 
-    def _weighed_system(self, rho: float | Array, shift: float) -> System:
+    def weighed_system(self, rho: float | Array, shift: float) -> System:
         """Return the system of rho, a number or one for each sample; that of D D' has G between the roots of rho."""
         if isinstance(rho, np.ndarray) and rho.ndim:
             return self.scaled(rho)._system(shift, 1.0)

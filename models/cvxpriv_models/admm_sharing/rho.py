@@ -9,7 +9,7 @@ large rho holds it back.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -17,7 +17,9 @@ from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.penalties import Loss
 from cvxpriv.schedules.steps import Accelerator
 
+from .accelerated import ARGUMENT
 from .blocks import total_share
+from .factor import Factor
 from .problem import Problem
 from .schemes import Scheme
 
@@ -55,10 +57,17 @@ class Following:
 
     `make`: Makes the accelerator that is begun anew where rho changes, since the passes before were of another map;
     such passes begin with z. None: there is none.
+    `factors`: The parties' columns, needed beside `make`.
     """
 
-    def __init__(self, problem: Problem, scheme: Scheme, make: Callable[[], Accelerator] | None) -> None:
-        self.problem, self.scheme, self.make = problem, scheme, make
+    def __init__(
+        self,
+        problem: Problem,
+        scheme: Scheme,
+        make: Callable[[], Accelerator] | None,
+        factors: Sequence[Factor] = (),
+    ) -> None:
+        self.problem, self.scheme, self.make, self.factors = problem, scheme, make, factors
         self.inner = None if make is None else make()
         self.multiple, self.bend = 1.0, np.zeros(problem.samples)
 
@@ -81,11 +90,18 @@ class Following:
         self.multiple = float(np.clip(self.multiple * factor, LOWEST, HIGHEST))
         self.bend, self.inner = bend, None if self.make is None else self.make()
         r = self.multiple * np.maximum(bend, LEAST * bend.mean())
-        return {**image, "rho": self.scheme.rho(r, self.problem.parties)[None]}
+        argument = (total_share(image, self.problem.parties) + image["y"] / r) if ARGUMENT in image else None
+        changed = {**image, "rho": self.scheme.rho(r, self.problem.parties)[None]}
+        return changed if argument is None else {**changed, ARGUMENT: argument}
 
     def _balance(self, before: Values, after: Values) -> float:
         """Return the size of S - z over that of the parties' distances from their targets, in the norm of rho."""
         parties, rho = self.problem.parties, after["rho"][0]
+        if self.make is not None:  # a combination of passes need not bring its shares
+            before = {
+                **before,
+                **{f"v/{m}": one.share(before[f"x/{m}"][0])[None] for m, one in enumerate(self.factors)},
+            }
         z = (after if self.inner is not None else before)["z"]
         total = total_share(before, parties)
         off = 0.0
