@@ -134,7 +134,7 @@ def label(constraint: cp.Constraint, place: int) -> str:
 def named(problem: cp.Problem) -> dict[str, cp.Variable]:
     """Return a problem's variables by name, in the order in which they were made.
 
-    Raises ModelError: There are none, two have the same name, or one takes whole or complex numbers.
+    Raises ModelError: There are none, two have the same name, or one takes whole numbers.
     """
     names: dict[str, cp.Variable] = {}
     variables = sorted(problem.variables(), key=lambda one: one.id)
@@ -143,9 +143,11 @@ def named(problem: cp.Problem) -> dict[str, cp.Variable]:
     for variable in variables:
         if variable.name() in names:
             raise ModelError(f"two variables are called {variable.name()!r}: give each a name, cp.Variable(name=...)")
-        if variable.attributes["integer"] or variable.attributes["boolean"] or variable.is_complex():
+        if variable.attributes["integer"] or variable.attributes["boolean"]:
             raise ModelError(
-                f"variable {variable.name()!r} takes whole or complex numbers: a block cannot solve for it"
+                f"variable {variable.name()!r} takes whole numbers, where nothing tells a stationary point from any "
+                "other: relax it, cp.Variable(bounds=[0, 1]); a block that is linear in it, such as shares of points "
+                "in clusters, has its optimum at whole numbers"
             )
         names[variable.name()] = variable
     return names

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Literal
 
 import mpmath
 import numpy as np
 
+from cvxpriv.divergences.atoms import Total
 from cvxpriv.divergences.breakpoints import Branches, branches_of, roots_of
 from cvxpriv.divergences.convexity import Convexity, bends, convexity_of
 from cvxpriv.divergences.curves import AtomCurve, Curve, TreeCurve
@@ -23,6 +25,8 @@ from cvxpriv.errors import ModelError
 SAMPLES = np.geomspace(1e-6, 1e6, 48)
 #: Size that counts as zero in `DIGITS` digits, and the least rise of f' that is a kink.
 ZERO, JUMP = mpmath.mpf(10) ** -30, mpmath.mpf(10) ** -9
+#: Powers of ten of an f around t = 1 that need no other unit.
+ORDINARY = 3
 
 
 @dataclass(frozen=True)
@@ -54,13 +58,15 @@ def analysed(text: str) -> Analysis:
     line = line_of(text)
     text = text.strip()
     _require_values(text, line)
+    unit = _unit(line.f)
+    line = replace(line, f=multiply(number(1 / unit), line.f))
     branches = branches_of(line.f)
     _require_bend(text, branches)
-    _require_zero_at_one(text, line.f)
+    _require_zero_at_one(text, line.f, unit)
     steepness = _slope_at_one(line.f)
     notes: tuple[str, ...] = ()
     if steepness:
-        taken = f"{steepness:.17g}*(t - 1)"
+        taken = f"{steepness * float(unit):.17g}*(t - 1)"
         text, notes = (
             f"{text} - {taken}",
             (f"{taken} was taken from f, which changes no divergence: f is least at t = 1",),
@@ -70,9 +76,12 @@ def analysed(text: str) -> Analysis:
     atom = derived(line.f, branches)
     found = Convexity("proved") if atom is not None else convexity_of(branches)
     if found.verdict == "refuted":
-        raise _not_convex(text, found, branches)
-    limits = _limit(text, line.f, -1), _limit(text, line.f, 1)
-    curve = TreeCurve(*limits, line.f) if atom is None else AtomCurve(*limits, atom)
+        raise _not_convex(text, found, branches, unit)
+    times = float(unit)
+    limits = times * _limit(text, line.f, -1), times * _limit(text, line.f, 1)
+    if atom is not None and unit != 1:
+        atom = Total(((times, atom),))
+    curve = TreeCurve(*limits, line.f, times) if atom is None else AtomCurve(*limits, atom)
     with mpmath.workdps(DIGITS):
         kinks = tuple(float(t) for index, t in enumerate(branches.at) if branches.jump(index) > JUMP)
     return Analysis(
@@ -113,9 +122,20 @@ def _require_values(text: str, line: Line) -> None:
             raise ModelError(f"f={text!r} is no real number at t={t:.6g}: f must be finite for every t > 0")
 
 
-def _require_zero_at_one(text: str, f: Node) -> None:
+def _unit(f: Node) -> Fraction:
+    """Return the power of ten by which f is divided first: what counts as zero is meant for a size of 1."""
+    for points in ((0.25, 0.5, 2.0, 4.0), (1e-3, 1e3)):
+        size = max(abs(value_at(f, t)) for t in points)
+        if size:
+            power_of_ten = int(mpmath.nint(mpmath.log10(size)))
+            return Fraction(10) ** power_of_ten if abs(power_of_ten) > ORDINARY else Fraction(1)
+    return Fraction(1)
+
+
+def _require_zero_at_one(text: str, f: Node, unit: Fraction) -> None:
     value = value_at(f, 1)
     if abs(value) > ZERO:
+        value *= unit.numerator / mpmath.mpf(unit.denominator)
         at_one = re.sub(r"\bt\b", "1", text)
         raise ModelError(
             f"f={text!r} has f(1) = {float(value):.6g}, and the divergence of p from itself must be 0: "
@@ -162,11 +182,12 @@ def _limit(text: str, f: Node, direction: int) -> float:
     return found
 
 
-def _not_convex(text: str, found: Convexity, branches: Branches) -> ModelError:
+def _not_convex(text: str, found: Convexity, branches: Branches, unit: Fraction) -> ModelError:
+    curvature = found.curvature * float(unit)
     at_kink = any(float(t) == found.t for t in branches.at) and found.cells == 0
     what = (
-        f"its slope falls by {-found.curvature:.6g} at t={found.t:.6g}"
+        f"its slope falls by {-curvature:.6g} at t={found.t:.6g}"
         if at_kink
-        else f"f''({found.t:.6g}) = {found.curvature:.6g}"
+        else f"f''({found.t:.6g}) = {curvature:.6g}"
     )
     return ModelError(f"f={text!r} is not convex: {what}. Only a convex f makes a divergence")

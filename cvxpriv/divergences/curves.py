@@ -104,9 +104,13 @@ class AtomCurve(Curve):
 
 @dataclass(frozen=True)
 class TreeCurve(Curve):
-    """An f as a tree that no atom equals: doubles where interval arithmetic shows them right, many digits elsewhere."""
+    """An f as a tree that no atom equals: doubles where interval arithmetic shows them right, many digits elsewhere.
+
+    `unit`: f is so many times the tree.
+    """
 
     tree: Node
+    unit: float = 1.0
 
     def jet(self, p: Array, q: Array, along: Literal["p", "q"] | None) -> tuple[Array, Array, Array]:
         by_p = along == "p"
@@ -114,7 +118,7 @@ class TreeCurve(Curve):
         tree, side = (adjoint(self.tree), -1) if by_p else (self.tree, 1)
         value, slope, bend = _trusted(tree, t, side, along is not None)
         scale = q if by_p else p
-        return (value * scale, slope, bend / scale)
+        return (self.unit * value * scale, self.unit * slope, self.unit * bend / scale)
 
 
 def _trusted(tree: Node, t: Array, side: int, derivatives: bool) -> tuple[Array, Array, Array]:
@@ -133,7 +137,7 @@ def _sure(tree: Node) -> npt.NDArray[np.bool_]:
     right = np.ones(PLACES.size, dtype=bool)
     with np.errstate(all="ignore"):
         for middle, off in (_middle(one, PLACES) for one in jet(tree, Interval(PLACES, PLACES), INTERVALS)):
-            right &= off <= LOOSE * np.maximum(1.0, np.abs(middle))
+            right &= (off <= LOOSE * np.maximum(1.0, np.abs(middle))) & np.isfinite(off)
     return np.concatenate([[False], right[:-1] & right[1:], [False]])
 
 

@@ -16,7 +16,7 @@ from cvxpriv.divergences.atoms import Affine, Atom, Exponential, Gap, Largest, M
 from cvxpriv.divergences.breakpoints import Branches
 from cvxpriv.divergences.entropies import Entropies
 from cvxpriv.divergences.jets import DIGITS, constant_value
-from cvxpriv.divergences.linear_parts import affine_of, split, spread
+from cvxpriv.divergences.linear_parts import affine_of, cleared, split, spread
 from cvxpriv.divergences.spellings import spellings
 from cvxpriv.divergences.tree import (
     ONE,
@@ -115,7 +115,16 @@ def _term(term: Node, sign: int) -> Atom | None:
     others = tuple((base, e) for base, e in factors if not (isinstance(base, Call) and base.name == "exp"))
     if exponents:
         return _exponential(add(*exponents), others) if sign > 0 else None
-    return mean_of(others, sign, atom_of)
+    found = mean_of(others, sign, atom_of)
+    return found if found is not None else mean_of(_shared(others), sign, atom_of)
+
+
+def _shared(factors: tuple[tuple[Node, Node], ...]) -> tuple[tuple[Node, Node], ...]:
+    """Return factors with the power of t that the terms of a sum share as one of its own: sqrt(t + t^2)."""
+    parts = [(*cleared(base), exponent) for base, exponent in factors]
+    outside = power(T, add(*(scaled(-1, multiply(rise, exponent)) for _, rise, exponent in parts)))
+    inside = multiply(outside, *(power(base, exponent) for base, _, exponent in parts))
+    return inside.factors if isinstance(inside, Product) else ((inside, ONE),)
 
 
 def _branching(term: Call, sign: int) -> Atom | None:

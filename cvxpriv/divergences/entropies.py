@@ -16,10 +16,13 @@ from scipy.optimize import linprog
 from cvxpriv.divergences.atoms import Affine, Atom, Entropy, LogSumExp, P, Q
 from cvxpriv.divergences.linear_parts import affine_of, cleared, split, spread
 from cvxpriv.divergences.tree import ONE, ZERO, Call, Node, Product, Sum, call, linear, multiply, positive, power, walk
+from cvxpriv.numerics.arrays import Array
 
-#: Size that counts as zero, in 60 digits; relative weights of the linear program below the second number are dropped;
-#: the third is the rounding of mixtures, whose places are doubles.
+#: Size that counts as zero relative to what was added, in 60 digits; relative weights of a linear program below the
+#: second number are dropped; the third is the rounding of mixtures, whose places are doubles.
 NOTHING, WEIGHT, ROUNDING = mpmath.mpf(10) ** -30, 1e-9, 1e-14
+#: Number of linear programs, each on the scale of what the last one left: parts may differ by 1e20.
+SCALES = 4
 Pair = tuple[mpmath.mpf, mpmath.mpf]
 
 
@@ -38,6 +41,7 @@ class Entropies:
     def __init__(self, atom_of: Callable[[Node, int], Atom | None]) -> None:
         self.atom_of = atom_of
         self.factors: dict[Atom, Pair] = {}
+        self.sizes: dict[Atom, mpmath.mpf] = {}
         self.parts: list[tuple[float, Atom]] = []
         self.a = self.b = mpmath.mpf(0)
 
@@ -101,10 +105,11 @@ class Entropies:
     def _count(self, weight: mpmath.mpf, x: Affine, y: Atom) -> None:
         a, b = self.factors.get(y, (mpmath.mpf(0), mpmath.mpf(0)))
         self.factors[y] = a + weight * x.a, b + weight * x.b
+        self.sizes[y] = self.sizes.get(y, mpmath.mpf(0)) + abs(weight) * max(abs(x.a), abs(x.b))
 
     def solved(self) -> Collected | None:
         """Return the collected terms as convex atoms; None where some weight would be negative."""
-        factors = {y: pair for y, pair in self.factors.items() if max(map(abs, pair)) > NOTHING}
+        factors = {y: pair for y, pair in self.factors.items() if max(map(abs, pair)) > NOTHING * self.sizes[y]}
         if not factors:
             return Collected(tuple(self.parts), self.a, self.b)
         affine = [y for y in dict.fromkeys([P, Q, *factors]) if isinstance(y, Affine)]
@@ -116,26 +121,46 @@ class Entropies:
                 row = 2 * places.index(place)
                 matrix[row : row + 2, column] += share * np.array([x.a, x.b])
         right = [one for y in places for one in factors.get(y, (mpmath.mpf(0), mpmath.mpf(0)))]
-        found = linprog(np.ones(len(pairs)), A_eq=matrix, b_eq=np.array(right, dtype=float), method="highs-ds")
-        if found.x is None:
-            return None
-        used = np.flatnonzero(found.x > WEIGHT * np.max(np.abs(np.array(right, dtype=float))))
-        weights = _exact(matrix[:, used], right)
+        weights = _weights(matrix, right)
         if weights is None:
             return None
-        entropies = [(float(w), Entropy(*pairs[k])) for w, k in zip(weights, used, strict=True)]
+        entropies = [(float(w), Entropy(*pairs[k])) for k, w in weights.items()]
         return Collected((*self.parts, *entropies), self.a, self.b)
 
 
-def _exact(matrix: np.ndarray, right: list[mpmath.mpf]) -> list[mpmath.mpf] | None:
+def _weights(matrix: Array, right: list[mpmath.mpf]) -> dict[int, mpmath.mpf] | None:
+    """Return weights >= 0 by column that make up `right`; None where there are none.
+
+    A linear program is blind to what is 1e-7 of the largest part: the next one is on the scale of what is left.
+    """
+    used, rest = np.zeros(0, dtype=int), right
+    for _ in range(SCALES):
+        scale = max(map(abs, rest))
+        target = np.array([float(one / scale) for one in rest])
+        fresh = np.ones(matrix.shape[1])
+        fresh[used] = 0.0
+        bounds = [(0.0 if one else None, None) for one in fresh]
+        found = linprog(fresh, A_eq=matrix, b_eq=target, bounds=bounds, method="highs-ds")
+        if found.x is None:
+            return None
+        used = np.union1d(used, np.flatnonzero((found.x > WEIGHT) & (fresh > 0.0)))
+        weights = _exact(matrix[:, used], right)
+        if weights is not None:
+            return dict(zip(map(int, used), weights, strict=True))
+        taken = mpmath.matrix(matrix[:, used].tolist()) * mpmath.matrix(found.x[used].tolist())
+        rest = [one - scale * taken[k] for k, one in enumerate(rest)]
+    return None
+
+
+def _exact(matrix: Array, right: list[mpmath.mpf]) -> list[mpmath.mpf] | None:
     """Return the weights of a basis, to many digits; None where the identity fails or one is negative."""
     try:
         a = mpmath.matrix(matrix.tolist())
         weights = mpmath.lu_solve(a, mpmath.matrix(right))
     except (ZeroDivisionError, ValueError):
         return None
-    left = a * weights
-    scale = max(map(abs, right))
-    if max(abs(left[k] - right[k]) for k in range(len(right))) > ROUNDING * scale or min(weights) < 0:
-        return None
-    return list(weights)
+    for k, wanted in enumerate(right):
+        parts = [a[k, column] * weight for column, weight in enumerate(weights)]
+        if abs(mpmath.fsum(parts) - wanted) > ROUNDING * (abs(wanted) / 2 + mpmath.fsum(map(abs, parts)) / 2):
+            return None
+    return list(weights) if min(weights) >= 0 else None

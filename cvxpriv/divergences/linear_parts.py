@@ -40,11 +40,13 @@ def spread(x: Node, several: Node) -> Node:
 
 
 def cleared(base: Node) -> tuple[Node, Node]:
-    """Return a sum with t in denominators as (t**n times it, n)."""
-    lowest = Fraction(0)
-    for term in linear(base):
-        for one, exponent in term.factors if isinstance(term, Product) else ():
-            if one == T and isinstance(exponent, Number):
-                lowest = min(lowest, exponent.value)
+    """Return a sum whose terms share t, or have it in denominators, as (t**n times it, n)."""
+    lowest = min(map(_degree, linear(base)), default=Fraction(0))
     rise = Number(-lowest)
     return (spread(power(T, rise), base), rise) if lowest else (base, rise)
+
+
+def _degree(term: Node) -> Fraction:
+    """Return the rational power of t that is a factor of a term."""
+    factors = term.factors if isinstance(term, Product) else ((term, ONE),)
+    return sum((e.value for one, e in factors if one == T and isinstance(e, Number)), Fraction(0))

@@ -7,6 +7,7 @@ keep a hostile line from costing time or memory.
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -156,6 +157,10 @@ class _Builder:
         value = node.value
         if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
             raise self.refused(node, f"not a real number of at most {LARGEST:g}")
+        if not value and re.search(
+            "[1-9]", (ast.get_source_segment(self.text.strip(), node) or "").lower().split("e")[0]
+        ):
+            raise self.refused(node, "a number that doubles round to 0")
         return self.small(node, number(value))  # 0.1 is meant as 1/10
 
     def operation(self, node: ast.BinOp, left: Node, right: Node) -> Node:

@@ -223,7 +223,7 @@ def _signed(node: Node, strictly: bool) -> bool:
         return True
     if node.name == "log":
         inner = node.arguments[0]
-        return isinstance(inner, Number) and inner.value > 1
+        return sure(add(inner, Number(Fraction(-1))))
     if node.name == "abs":
         return not strictly
     return (any if node.name == "max" else all)(sure(one) for one in node.arguments)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.complex_parts import in_real_parts, real_problem
 from cvxpriv.blocks.declaration import warn_not_dpp
 from cvxpriv.blocks.engines import engine_named
 from cvxpriv.blocks.parts import Part, named, parts_of_problem, proposed
@@ -107,7 +108,8 @@ def alternate(
     Parameters
     ----------
     problem : cvxpy.Problem
-        The problem, which need not be DCP. Its variables receive the best values.
+        The problem, which need not be DCP. Its variables receive the best values. A complex variable z stands for two
+        real ones, `z.real` and `z.imag`: so they are called in values, `init` and `updates`.
     blocks : sequence of sequences of cvxpy.Variable, optional
         Blocks in the order of a pass; a variable may stand in several. None: each variable joins the first block that
         stays convex with it.
@@ -153,7 +155,8 @@ def alternate(
     """
     begun = time.perf_counter()
     require_counts(starts=starts, max_iter=max_iter)
-    groups = tuple(tuple([one] if isinstance(one, cp.Variable) else one) for one in blocks or proposed(problem))
+    problem = real_problem(problem)
+    groups = tuple(in_real_parts(problem, one) for one in blocks or proposed(problem))
     parts = parts_of_problem(problem, groups)
     _require_updates(parts, updates or {})
     warn_not_dpp({part.name: part.declaration() for part in parts})

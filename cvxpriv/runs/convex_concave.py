@@ -12,6 +12,7 @@ import cvxpy as cp
 import numpy as np
 
 from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.complex_parts import real_problem
 from cvxpriv.blocks.convexified import Convexified
 from cvxpriv.blocks.declaration import warn_not_dpp
 from cvxpriv.blocks.engines import Engine, engine_named
@@ -93,7 +94,8 @@ def convex_concave(
     ----------
     problem : cvxpy.Problem, or its objective alone
         It need not be DCP: objective, inequalities and equalities may hold differences of convex functions, products
-        of two affine expressions, and indefinite quadratic forms. Its variables receive the best values.
+        of two affine expressions, and indefinite quadratic forms. Its variables receive the best values. A complex
+        variable z stands for two real ones, `z.real` and `z.imag`.
     starts : int
         Number of starts. Where all variables have values, these are the first start; the others are random, and moved
         to where the convex constraints hold.
@@ -134,7 +136,7 @@ def convex_concave(
     (True, -4.0)
     """
     begun = time.perf_counter()
-    whole = problem if isinstance(problem, cp.Problem) else cp.Problem(problem)
+    whole = real_problem(problem if isinstance(problem, cp.Problem) else cp.Problem(problem))
     require_counts(starts=starts, max_iter=max_iter)
     _require_prices(price, growth, most, tol)
     entries, several = sum(one.size for one in whole.variables()), starts if init is None else 1

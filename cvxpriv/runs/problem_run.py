@@ -14,6 +14,7 @@ import cvxpy as cp
 import numpy as np
 
 from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.complex_parts import real_problem
 from cvxpriv.blocks.parts import named
 from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import DataError
@@ -199,6 +200,7 @@ class ProblemRun(Run):
         """
         if problem is None:
             raise DataError("problem=None: a run's file does not hold its problem; pass it to `load` of its class")
+        problem = real_problem(problem)
         names = named(problem)
         values = {name: np.array(value, dtype=float) for name, value in document["values"].items()}
         wrong = [name for name in names if name not in values or values[name].shape != names[name].shape]

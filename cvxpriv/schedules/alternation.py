@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.complex_parts import RealProblem
 from cvxpriv.blocks.convexified import PRICE, SLACK, Convexified
 from cvxpriv.blocks.engines import Engine, Outcome, Until
 from cvxpriv.blocks.parts import Part, label, named
@@ -29,9 +30,11 @@ from cvxpriv.schedules.steps import Context, Loop, Measure, Sweep, Update
 
 
 def placed(problem: cp.Problem, values: Values) -> None:
-    """Set the values of a problem's variables."""
+    """Set the values of a problem's variables, and of the complex ones that they stand for."""
     for variable in problem.variables():
         variable.save_value(np.array(values[variable.name()], dtype=float))
+    if isinstance(problem, RealProblem):
+        problem.give_back()
 
 
 def violation(problem: cp.Problem) -> float:

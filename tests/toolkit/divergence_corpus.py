@@ -173,6 +173,12 @@ ROBUST = {
     "largest of three": "max(-log(t), t*log(t), 0.1*(t-1)**2)",
     "largest of t and its inverse": "max(t, 1/t) - 1",
     "quadratic with an entropy": "0.3*(t-1)**2 + 0.7*t*log(t)",
+    "geometric mean of t and 1 + t, multiplied out": "sqrt(2) - sqrt(t+t**2)",
+    "chi-square over a geometric mean, multiplied out": "(t-1)**2/sqrt(t+t**2)",
+    "power of a softplus": "log(1+exp(t))**1.5 - log(1+e)**1.5",
+    "K of Lin with a trace of its reverse": "t*log(2*t/(t+1)) + 1e-11*log(2/(t+1))",
+    "largest of several powers": "max(t**2, 1/t, t**pi) - 1",
+    "sum of nine roots": "-t**0.1-t**0.2-t**0.3-t**0.4-t**0.5-t**0.6-t**0.7-t**0.8-t**0.9 + 9",
 }
 #: No rule of composition makes a form of these.
 TANGENTS = {

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import cvxpriv as cpv
+from cvxpriv.blocks.complex_parts import RealProblem, real_problem
 from cvxpriv.blocks.declaration import NotDPPWarning
 from cvxpriv.blocks.parts import parts_of_problem, proposed
 from cvxpriv.errors import DataError, Disagreement, ModelError, SolverFailure
@@ -131,6 +132,55 @@ def test_blocks_are_proposed_and_checked() -> None:
     a, b = cp.Variable(name="same"), cp.Variable(name="same")
     with pytest.raises(ModelError, match=r"two variables are called 'same'"):
         cpv.alternate(cp.Problem(cp.Minimize(cp.square(a * b))))
+
+
+def test_the_nearest_complex_matrix_of_rank_one_is_that_of_its_singular_values(tmp_path: Path) -> None:
+    data = RNG.normal(size=(3, 4)) + 1j * RNG.normal(size=(3, 4))
+    data *= np.array([3.0, 0.5, 0.2])[:, None]
+    a, b = cp.Variable((3, 1), complex=True, name="a"), cp.Variable((1, 4), complex=True, name="b")
+    distance = cp.sum_squares(cp.abs(a @ b - data)) + 0.1 * cp.sum_squares(cp.abs(a)) + 0.1 * cp.sum_squares(cp.abs(b))
+    problem = cp.Problem(cp.Minimize(distance))
+    run = cpv.alternate(problem, [[a], [b]], starts=2, seed=0)
+    values = np.linalg.svd(data, compute_uv=False)
+    # A rank of one at weight s costs (values[0] - s)^2 + 2 * .1 * s: s = values[0] - .1.
+    assert run.converged
+    assert run.objective == pytest.approx((values[1:] ** 2).sum() + 0.2 * values[0] - 0.01, abs=1e-7)
+    assert sorted(run.values) == ["a.imag", "a.real", "b.imag", "b.real"]
+    assert np.array_equal(a.value, run.values["a.real"] + 1j * run.values["a.imag"])
+    assert problem.objective.value == pytest.approx(run.objective)
+    path = run.save(tmp_path / "run.json")
+    a.value = np.zeros((3, 1))
+    again = cpv.AlternationRun.load(path, problem)
+    assert repr(again) == repr(run)
+    assert np.array_equal(a.value, run.values["a.real"] + 1j * run.values["a.imag"])
+
+
+def test_a_problem_with_complex_numbers_is_one_of_their_parts() -> None:
+    z, w = cp.Variable(2, complex=True, name="z"), cp.Variable(2, imag=True, name="w")
+    matrix, given = cp.Variable((2, 2), hermitian=True, name="H"), cp.Parameter(complex=True, value=1 + 2j)
+    whole = cp.Problem(
+        cp.Minimize(cp.sum_squares(cp.multiply(z, w) - given) + cp.real(cp.trace(matrix))),
+        [cp.norm(z) <= 1, matrix >> 0, cp.real(z) >= w[0] * 1j, matrix[0, 1] == given * z[0]],
+    )
+    real = real_problem(whole)
+    assert isinstance(real, RealProblem)
+    for one in real.variables():
+        entries = RNG.normal(size=one.shape)
+        one.value = entries + entries.T if one.attributes["symmetric"] else entries
+    real.give_back()
+    assert real.objective.value == pytest.approx(whole.objective.value, rel=1e-12)
+    assert np.allclose(matrix.value, matrix.value.conj().T)
+    assert not np.allclose(matrix.value.imag, 0.0)
+    assert real_problem(real) is real
+    given.value = None
+    with pytest.raises(ModelError, match="has no value: set it"):
+        real_problem(whole)
+
+
+def test_whole_numbers_are_refused_with_the_way_out() -> None:
+    w, h = cp.Variable(2, boolean=True, name="w"), cp.Variable(2, name="h")
+    with pytest.raises(ModelError, match=r"'w' takes whole numbers.* relax it, cp.Variable\(bounds=\[0, 1\]\)"):
+        cpv.alternate(cp.Problem(cp.Minimize(cp.square(w @ h - 1))))
 
 
 def test_a_sign_that_only_a_constraint_says_is_asked_for() -> None:

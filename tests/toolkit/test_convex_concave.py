@@ -65,6 +65,17 @@ def test_a_product_of_affine_expressions_is_a_difference_of_squares() -> None:
     assert run.objective == pytest.approx(8.0, abs=1e-3)
 
 
+def test_a_complex_signal_is_found_from_the_sizes_of_its_measurements() -> None:
+    random = np.random.default_rng(2)
+    A, signal = (random.normal(size=(12, 2)) + 1j * random.normal(size=(12, 2))), np.array([1.0 - 0.5j, 0.3 + 2.0j])
+    x, sizes = cp.Variable(2, complex=True, name="x"), np.abs(A @ signal)
+    missed = cp.sum_squares(cp.abs(A @ x)) - 2.0 * sizes @ cp.abs(A @ x)  # and the squares of sizes, which are fixed
+    run = cpv.convex_concave(cp.Minimize(missed), init={"x.real": [0.5, 0.5], "x.imag": [0.5, 1.0]}, tol=1e-2)
+    assert run.converged
+    assert run.objective == pytest.approx(-(sizes**2).sum(), abs=1e-4)  # quadratic in the residual of 1e-2
+    assert abs(x.value.conj() @ signal) == pytest.approx(np.linalg.norm(signal) ** 2, abs=1e-2)  # up to a phase
+
+
 def test_two_circles_in_the_smallest_square_touch_on_its_diagonal() -> None:
     centre = cp.Variable((2, 2), name="centre")
     apart = cp.norm(centre[0] - centre[1]) >= 2.0

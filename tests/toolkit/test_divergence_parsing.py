@@ -227,6 +227,7 @@ def test_hostile_sizes_are_refused_before_they_cost_anything(text: str, message:
         ("max(log(-2), t)", "not a real number"),
         ("t**log(-2)", "not a real number"),
         ("True", "not a real number"),
+        ("1e-400*(t-1)**2", "refused at '1e-400': a number that doubles round to 0"),
         ("1j*t", "not a real number"),
         ("t < 1", "only numbers, t, pi, e"),
         ("t // 2", r"only \+ - \* / and \*\* are operators"),
@@ -235,6 +236,46 @@ def test_hostile_sizes_are_refused_before_they_cost_anything(text: str, message:
 def test_what_cannot_be_read_is_refused_at_its_part(text: str, message: str) -> None:
     with pytest.raises(ModelError, match=message):
         line_of(text)
+
+
+@pytest.mark.parametrize("size", ["1e-12*", "1e-35*", "1e9*1e3*"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "t*log(t) - t + 1",
+        "abs(t-1)/2",
+        "(t-1)**2/(t+1)",
+        "max(t, 1/t) - 1",
+        "log(t)**2 - 2*log(t) + 2*t*log(t)",
+        "pos(t**2-400)",
+    ],
+)
+def test_a_multiple_of_f_is_known_as_well_as_f(text: str, size: str) -> None:
+    f, times = FDivergence.parse(text), 1e12 if size.endswith("1e3*") else float(size[:-1])
+    multiple = FDivergence.parse(f"{size}({text})")
+    for name in ("convexity", "kinks", "strictly_convex"):
+        assert getattr(multiple, name) == getattr(f, name)
+    assert (multiple.expression is None) == (f.expression is None)
+    at = np.array([1e-9, 0.3, 1.0, 2.5, 1e9])
+    for ours, theirs in (
+        (multiple.f(at), f.f(at)),
+        (multiple.derivative(at), f.derivative(at)),
+        (multiple.second_derivative(at), f.second_derivative(at)),
+        (np.array([multiple.limit_at_zero, multiple.limit_slope]), np.array([f.limit_at_zero, f.limit_slope])),
+    ):
+        assert ours == pytest.approx(times * theirs, rel=1e-12, abs=0.0)
+
+
+def test_parts_of_very_different_size_all_count() -> None:
+    f = FDivergence.parse("-log(t) + 1e-16*t*log(t)")
+    assert f.expression is not None
+    assert f.limit_slope == np.inf
+    assert f.f(np.array([1e25]))[0] == pytest.approx((1e9 - 1.0) * np.log(1e25), rel=1e-12)
+
+
+def test_where_an_exponential_overflows_in_f_the_second_derivative_is_a_number() -> None:
+    f = FDivergence.parse("1/(1+exp(t)) + t**2/10 - 1/(1+e) - 0.1")
+    assert f.second_derivative(np.array([400.0, 588.7, 5000.0])) == pytest.approx(0.2, rel=1e-14)
 
 
 def test_the_modulus_of_a_root_has_a_derivative() -> None:

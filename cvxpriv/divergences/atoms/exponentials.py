@@ -95,7 +95,10 @@ class LogSumExp(Atom):
     x: Affine
 
     curvature = 1
-    nonnegative = False
+
+    @property
+    def nonnegative(self) -> bool:
+        return any(mass >= 1.0 and y.nonnegative for mass, y in self.parts)
 
     @property
     def cones(self) -> frozenset[str]:
