@@ -15,7 +15,7 @@ from cvxpy.reductions.complex2real.complex2real import Complex2Real
 from cvxpriv.errors import ModelError
 
 
-class RealProblem(cp.Problem):
+class RealProblem(cp.Problem):  # type: ignore[misc]  # cvxpy has no types
     """A problem in real variables that stands for one with complex numbers.
 
     `wholes`: For each complex variable, by id: the variable, and its expression in the real ones.

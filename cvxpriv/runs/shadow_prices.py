@@ -2,13 +2,13 @@
 
 At an optimum the objective's derivative by any number in the problem is that of the Lagrangian, taken at the solution x
 and its multipliers z: of ``1/2 x'Px + c'x + z'(Ax - b)`` of the cone program. So one solve gives the price of every
-constraint. A ready constraint is priced by its own parameter (a nat of epsilon), any other one by a slack in all its
-inequalities.
+constraint. A ready constraint is priced by its own parameter (a nat of epsilon), a hand-written one by the cvxpy
+Parameters that stand in it, and one without any by a slack in all its inequalities.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
@@ -92,7 +92,8 @@ class _Optimum:
 
         A constraint with variables of its own is priced part by part: slack in what defines them is no cost.
         """
-        own = [(name, parameter, self.by_parameter(name, parameter)) for parameter in BOUNDS]
+        own = [(name, parameter, self.by_bound(name, parameter)) for parameter in BOUNDS]
+        own += [(name, parameter.name(), self.by_parameter(parameter)) for parameter in self.parameters(name)]
         found = [(label, parameter, price) for label, parameter, price in own if price is not None]
         parts = [(label, SLACK, self.by_slack(label)) for label in self.declaration.added[name]]
         whole = [(name, SLACK, sum(price for *_, price in parts))]
@@ -102,28 +103,54 @@ class _Optimum:
         part = self.declaration.constraints[label]
         return _by_slack(part, part.dual_value)
 
-    def by_parameter(self, name: str, parameter: str) -> float | None:
-        """Return the price by a parameter; None where there is none, or the constraint has another form next to it."""
+    def by_bound(self, name: str, bound: str) -> float | None:
+        """Return the price by a number that made a ready constraint; None where there is none."""
         ready = dict(self.block.constraints)[name]
-        value = ready.parameters.get(parameter) if isinstance(ready, ReadyConstraint) else None
+        value = ready.parameters.get(bound) if isinstance(ready, ReadyConstraint) else None
         if not isinstance(value, Real) or isinstance(value, bool):
             return None
-        step = STEP * max(1.0, abs(float(value)))
+
+        def moved(to: float) -> float | None:
+            made = from_document({"constraint": ready.kind, "parameters": {**ready.parameters, bound: to}})
+            constraints = tuple((own, made if own == name and made else one) for own, one in self.block.constraints)
+            return self._with(replace(self.block, constraints=constraints))
+
+        return self._slope(moved, float(value))
+
+    def parameters(self, name: str) -> list[cp.Parameter]:
+        """Return the user's own Parameters in a constraint that are one number."""
+        parts = [self.declaration.constraints[label] for label in self.declaration.added[name]]
+        found = {one.id: one for part in parts for one in part.parameters() if one.size == 1}
+        ours = {one.id for one in self.declaration.parameters.values()}
+        return [one for key, one in sorted(found.items()) if key not in ours]
+
+    def by_parameter(self, parameter: cp.Parameter) -> float | None:
+        """Return the price by a Parameter, in all the constraints in which it stands."""
+        value = parameter.value
+
+        def moved(to: float) -> float | None:
+            try:
+                parameter.value = np.full(parameter.shape, to)
+                return self._with(self.block)
+            finally:
+                parameter.value = value
+
+        return self._slope(moved, float(np.ravel(value)[0]))
+
+    def _slope(self, moved: Callable[[float], float | None], value: float) -> float | None:
+        """Return the derivative of the objective's improvement; None where the program next to it has another shape."""
+        step = STEP * max(1.0, abs(value))
         for signed in (step, -step):  # one of them may leave the range that is allowed
             try:
-                moved = self._moved(name, parameter, float(value) + signed)
-            except CvxprivError:
+                found = moved(value + signed)
+            except (CvxprivError, ValueError):
                 continue
-            return None if moved is None else (self._lagrangian(self.solution.program) - moved) / signed
+            return None if found is None else (self._lagrangian(self.solution.program) - found) / signed
         return None
 
-    def _moved(self, name: str, parameter: str, value: float) -> float | None:
-        """Return the Lagrangian with another parameter; None where the program has another shape."""
-        ready = dict(self.block.constraints)[name]
-        assert isinstance(ready, ReadyConstraint)
-        made = from_document({"constraint": ready.kind, "parameters": {**ready.parameters, parameter: value}})
-        constraints = tuple((own, made if own == name and made else one) for own, one in self.block.constraints)
-        problem = _declared(replace(self.block, constraints=constraints), self.view).problem
+    def _with(self, block: Block) -> float | None:
+        """Return the Lagrangian of a block whose numbers were moved; None where its program has another shape."""
+        problem = _declared(block, self.view).problem
         program = ConeProgram.from_problem(problem, self.solver, solver_spec(self.solver).full_options(None, {}))
         same = program.A.shape == self.solution.program.A.shape and program.layout == self.solution.program.layout
         return self._lagrangian(program) if same else None

@@ -140,6 +140,27 @@ def test_a_constraint_with_variables_of_its_own_is_priced_part_by_part() -> None
     assert prices["idle"] == pytest.approx(0.0, abs=1e-7)
 
 
+def ratios(epsilon: cp.Parameter | float) -> Constraint:
+    """Local differential privacy by hand: many inequalities, and one number that they share."""
+    factor = cp.exp(epsilon) if isinstance(epsilon, cp.Parameter) else np.exp(epsilon)
+    return lambda mechanism: [mechanism[i] <= factor * mechanism[j] for i in range(3) for j in range(3) if i != j]
+
+
+@pytest.mark.filterwarnings("ignore::cvxpriv.blocks.declaration.NotDPPWarning")
+def test_a_hand_written_constraint_of_many_inequalities_is_priced_by_its_parameter() -> None:
+    epsilon = cp.Parameter(nonneg=True, value=1.0, name="epsilon")
+    prices = shadow_prices(block().constrain("mine", ratios(epsilon)), STATE)
+    step = 1e-3
+    derivative = (least(ratios(1.0 - step)) - least(ratios(1.0 + step))) / (2 * step)
+    assert prices["per"].tolist() == ["epsilon"]
+    assert prices["price"][0] == pytest.approx(derivative, rel=1e-3)
+    ready = shadow_prices(block().constrain("mine", constraints.local_differential_privacy(1.0)), STATE)
+    assert prices["price"][0] == pytest.approx(ready["price"][0], rel=1e-4)
+    assert epsilon.value == 1.0
+    epsilon.value = 0.0  # the range ends here: the step goes the other way
+    assert np.isfinite(shadow_prices(block().constrain("mine", ratios(epsilon)), STATE)["price"][0])
+
+
 def test_a_maximisation_has_the_same_prices() -> None:
     constraint = constraints.local_differential_privacy(0.5, 0.05)
     one, other = (shadow_prices(block(sign).constrain("mine", constraint), STATE)["price"] for sign in (1.0, -1.0))
