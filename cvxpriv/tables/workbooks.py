@@ -15,6 +15,11 @@ from cvxpriv.tables.encodings import MAX_BYTES, file_bytes
 
 __all__ = ["BINARY", "read_binary"]
 
+#: Bytes of a cell in memory, at least.
+POINTER = 8
+#: Most rows of a sheet: the format has no more.
+MOST_ROWS = 2**20
+
 
 def read_binary(path: Path, missing: Sequence[str] | None = None) -> pd.DataFrame:
     """Read the first sheet of a workbook, or a Parquet file.
@@ -37,22 +42,64 @@ def read_binary(path: Path, missing: Sequence[str] | None = None) -> pd.DataFram
 
 
 def _sheet(data: bytes, path: Path) -> pd.DataFrame:
+    import openpyxl
+    from pandas.io.parsers import TextParser
+
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         _require_size(sum(info.file_size for info in archive.infolist()), path)
-    cells = pd.read_excel(io.BytesIO(data), header=None, dtype=object, engine="openpyxl")
-    if cells.empty:
+    sheet: Any = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True).worksheets[0]
+    sheet.reset_dimensions()  # what the file says of its own size
+    rows: list[list[Any]] = []
+    width = 0
+    for cells in sheet.iter_rows():
+        rows.append([_value(cell) for cell in cells])
+        width = max(width, len(rows[-1]))
+        # One cell in the last corner makes every row as long as a row can be.
+        _require_size(POINTER * width * len(rows), path)
+        if len(rows) > MOST_ROWS:
+            raise DataError(
+                f"path={str(path)!r} has more than {MOST_ROWS:,} rows, and a workbook has not: save it again"
+            )
+    while rows and not any(cell != "" for cell in rows[-1]):
+        rows.pop()
+    if not rows:
         raise DataError(f"path={str(path)!r}: the first sheet is empty; move the table to the first sheet")
-    frame = cells.iloc[1:].reset_index(drop=True)
-    frame.columns = cells.iloc[0]
+    padded = [row + [""] * (width - len(row)) for row in rows]
+    whole = TextParser(padded, header=None, dtype=object).read()
+    frame: pd.DataFrame = whole.iloc[1:].reset_index(drop=True)
+    frame.columns = whole.iloc[0]
     return frame
 
 
-def _parquet(data: bytes, path: Path) -> pd.DataFrame:
-    from pyarrow import parquet
+def _value(cell: Any) -> Any:
+    """Return what a cell holds: "" for nothing and for an error, a whole number where it is one."""
+    value = "" if cell.value is None or cell.data_type == "e" else cell.value
+    return int(value) if isinstance(value, float) and value == int(value) else value
 
-    file: Any = parquet.ParquetFile(io.BytesIO(data))
-    _require_size(sum(file.metadata.row_group(i).total_byte_size for i in range(file.metadata.num_row_groups)), path)
-    frame: pd.DataFrame = file.read().to_pandas()
+
+def _parquet(data: bytes, path: Path) -> pd.DataFrame:
+    """A column of one text is a few bytes in the file, and as many copies as rows in memory."""
+    from pyarrow import compute, parquet, types
+
+    schema: Any = parquet.read_schema(io.BytesIO(data))
+    for field in schema:
+        if types.is_nested(field.type):
+            raise DataError(
+                f"path={str(path)!r}: column {field.name!r} holds a {field.type} a row: a cell is a text or a number"
+            )
+    file: Any = parquet.ParquetFile(io.BytesIO(data), read_dictionary=schema.names)
+    meta = file.metadata
+    _require_size(sum(meta.row_group(i).total_byte_size for i in range(meta.num_row_groups)), path)
+    _require_size(POINTER * meta.num_rows * meta.num_columns, path)
+    table, size = file.read(), 0
+    for place, column in enumerate(table.columns):
+        if types.is_dictionary(column.type) and not types.is_dictionary(schema.field(place).type):
+            for chunk in column.chunks:
+                lengths = compute.binary_length(chunk.dictionary).take(chunk.indices)
+                size += compute.sum(compute.cast(lengths, "int64")).as_py() or 0
+            _require_size(size, path)
+            table = table.set_column(place, schema.field(place), column.cast(schema.field(place).type))
+    frame: pd.DataFrame = table.to_pandas()
     return frame.reset_index(drop=True)
 
 

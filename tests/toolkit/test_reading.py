@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from cvxpriv.errors import DataError
 from cvxpriv.reports import text
 from cvxpriv.reports.text import write_table
+from cvxpriv.tables import workbooks
 from cvxpriv.tables.encodings import DetectedWarning
 from cvxpriv.tables.frames import read_table
 
@@ -68,6 +70,46 @@ def test_a_workbook_runs_no_formula_of_a_cell(tmp_path: Path) -> None:
     pytest.importorskip("openpyxl")
     path = write_table(tmp_path / "rows.xlsx", pd.DataFrame({"x": ["=1+1"]}))
     assert read_table(path)["x"].to_list() == ["'=1+1"]
+
+
+@pytest.fixture
+def low(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Limits of what a file may hold that are reached in no time."""
+    monkeypatch.setattr(workbooks, "MAX_BYTES", 2**20)
+    monkeypatch.setattr(workbooks, "MOST_ROWS", 2**10)
+
+
+@pytest.mark.usefixtures("low")
+@pytest.mark.parametrize(("corner", "said"), [("XFD999", "more than .* GiB"), ("A9999999999", "1,024 rows")])
+def test_a_cell_in_the_last_corner_fills_no_memory(tmp_path: Path, corner: str, said: str) -> None:
+    pytest.importorskip("openpyxl")
+    whole = write_table(tmp_path / "rows.xlsx", pd.DataFrame({"x": ["a"], "y": ["b"]}))
+    path, row = tmp_path / "corner.xlsx", corner.lstrip("XFDA")
+    with zipfile.ZipFile(whole) as source, zipfile.ZipFile(path, "w") as made:
+        for info in source.infolist():
+            cell = f'<row r="{row}"><c r="{corner}"><v>1</v></c></row></sheetData>'.encode()
+            made.writestr(info, source.read(info).replace(b"</sheetData>", cell))
+    with pytest.raises(DataError, match=said):
+        read_table(path)
+
+
+@pytest.mark.usefixtures("low")
+@pytest.mark.parametrize(("cell", "rows"), [("a", 2**18), ("a" * 2**12, 2**9)])
+def test_a_column_of_one_text_fills_no_memory(tmp_path: Path, cell: str, rows: int) -> None:
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pa.table({"s": [cell] * rows}), tmp_path / "rows.parquet")
+    assert (tmp_path / "rows.parquet").stat().st_size < 2**16
+    with pytest.raises(DataError, match="more than .* GiB"):
+        read_table(tmp_path / "rows.parquet")
+
+
+@pytest.mark.parametrize("cell", [[1, 2], {"a": 1}])
+def test_cells_of_several_values_are_refused(tmp_path: Path, cell: object) -> None:
+    pytest.importorskip("pyarrow")
+    pd.DataFrame({"s": [cell]}).to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(DataError, match="column 's' holds a (list|struct).*: a cell is a text or a number"):
+        read_table(tmp_path / "rows.parquet")
 
 
 @pytest.mark.parametrize("suffix", [".xlsx", ".parquet"])

@@ -87,6 +87,11 @@ def test_a_recipe_applied_twice_does_no_more_than_once_and_survives_its_document
     pd.testing.assert_frame_equal(again.apply(rows()), made.frame)
 
 
+def test_bins_that_are_written_down_twice_are_those_written_once() -> None:
+    once, frame = Bins("age", (26, 33, 41)), rows()
+    assert cpv.Recipe((once, once)).apply(frame).equals(cpv.Recipe((once,)).apply(frame))
+
+
 def test_first_characters_are_months_and_regions_and_are_public() -> None:
     frame = pd.DataFrame({"day": ["2024-03-31", "2024-04-01", "2024-03-02"], "zip": ["01230", "01981", "99501"]})
     made = cpv.prepare(frame, bins={"day": "first:7", "zip": "first:2"})
