@@ -27,7 +27,6 @@ from cvxpriv_models.privacy_funnel.baselines.outcome import indicator, least_lea
 from cvxpriv_models.privacy_funnel.baselines.splitting_steps import (
     FLOOR,
     private_step,
-    project_onto_simplex,
     public_gradient,
     public_step,
     public_value,
@@ -38,6 +37,7 @@ from hypothesis import given, settings, strategies as st
 
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.simplex import projected_rows
 from cvxpriv.tables.information import entropy, mutual_information
 
 from .minimum_norm import by_minimum_norm, minimum_norm_subset
@@ -409,7 +409,7 @@ def test_the_step_over_q_never_raises_its_value():
 @given(st.integers(0, 2**32 - 1), st.integers(1, 7), st.sampled_from([0.0, 1e-3]))
 def test_the_projection_satisfies_its_variational_inequality(seed, size, floor):
     point = np.random.default_rng(seed).normal(0, 2, size)
-    nearest = project_onto_simplex(point, floor)
+    nearest = projected_rows(point, floor)
     assert nearest.sum() == pytest.approx(1, abs=ROUNDING)
     assert nearest.min() >= floor
     vertices = floor + (1 - size * floor) * np.eye(size)

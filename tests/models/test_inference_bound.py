@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 
 import numpy as np
@@ -19,13 +20,13 @@ from cvxpriv_models.inference_service.cells_of_s import (
 )
 from cvxpriv_models.inference_service.conjugates import closed_form
 from cvxpriv_models.inference_service.local_dp_pricing import _Cone, local_dp_pricing
-from cvxpriv_models.inference_service.merged_symbols import information_lost, merge, merged_table
 from cvxpriv_models.inference_service.pricing import Pricing
 from cvxpriv_models.inference_service.problem import Problem
 from cvxpriv_models.inference_service.smoothed_master import Pace
 from hypothesis import given, settings, strategies as st
 
 from cvxpriv import datasets
+from cvxpriv.bounds.merged_symbols import information_lost, merge, merged_table
 from cvxpriv.divergences import FDivergence, divergence
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
@@ -359,6 +360,20 @@ def test_a_time_limit_returns_a_bound_that_holds() -> None:
     assert time.monotonic() - start < 20.0  # a machine under load
     assert found.lower <= bound(random_table(1, 4, 40), 0.05).upper <= found.upper + 1e-7 * found.upper
     assert "time" in found.reason
+
+
+def test_the_pair_that_is_merged_first_loses_least_information() -> None:
+    rng = np.random.default_rng(4)
+    for scale in (1.0, 1e-3):  # rows of a table, or of a part of one
+        for _ in range(50):
+            table = scale * rng.dirichlet(np.full(30, 0.4)).reshape(6, 5)
+            losses = {}
+            for pair in itertools.combinations(range(6), 2):
+                groups = np.array([pair[0] if row == pair[1] else row for row in range(6)])
+                losses[pair] = information_lost(table / scale, np.unique(groups, return_inverse=True)[1])
+            chosen = merge(table, 5)
+            (pair,) = [one for one in losses if chosen[one[0]] == chosen[one[1]]]
+            assert losses[pair] == pytest.approx(min(losses.values()), abs=1e-12)
 
 
 @settings(deadline=None, max_examples=6)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cvxpriv_models.inference_service import closed_form, linear_pieces, marginal_roots, measures, row_roots
-from cvxpriv_models.inference_service.problem import floored_rows, projected_rows
+from cvxpriv_models.inference_service.problem import floored_rows
 from cvxpriv_models.inference_service.simplex_rows import solve_rows
 from scipy.optimize import brentq, minimize
 
 from cvxpriv.divergences import FDivergence, divergence
 from cvxpriv.divergences.sides import built_in, slopes_of
 from cvxpriv.numerics.arrays import Array, single
+from cvxpriv.numerics.simplex import projected_rows
 from cvxpriv.tables.information import kl_divergence
 
 from .inference_cases import KINKED, PAPER, SMOOTH, augmented as augmented_of, g10, random_state

@@ -7,11 +7,12 @@ import pytest
 from cvxpriv_models.inference_service import closed_form
 from cvxpriv_models.inference_service.joint import joint
 from cvxpriv_models.inference_service.problem import lifted_rows
-from cvxpriv_models.inference_service.starts import simplex_grid, trial_posteriors
+from cvxpriv_models.inference_service.starts import trial_posteriors
 
 from cvxpriv.divergences import FDivergence
 from cvxpriv.models import InferenceAsService
 from cvxpriv.numerics.arrays import single
+from cvxpriv.numerics.simplex import simplex_grid
 
 from .inference_cases import KINKED, PAPER, SMOOTH, g10, random_state
 

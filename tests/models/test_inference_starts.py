@@ -13,6 +13,7 @@ from cvxpriv_models.inference_service.problem import Problem
 from cvxpriv import constraints
 from cvxpriv.blocks.engines import engine_named
 from cvxpriv.models import InferenceAsService
+from cvxpriv.numerics.simplex import simplex_grid
 
 from .inference_cases import g10, random_mechanisms
 
@@ -24,7 +25,7 @@ def wide_problem(size_s: int, size_y: int, size_u: int | None = None) -> Problem
 
 @pytest.mark.parametrize(("size", "parts"), [(1, 3), (2, 5), (3, 6), (4, 3)])
 def test_the_grid_holds_every_multiple_once(size: int, parts: int) -> None:
-    grid = starts.simplex_grid(size, parts)
+    grid = simplex_grid(size, parts)
     assert grid.shape == (size, comb(parts + size - 1, size - 1))
     assert len(np.unique(grid, axis=1).T) == grid.shape[1]
     assert grid.min() >= 0.0

@@ -119,7 +119,6 @@ class SharingParty(participant.Participant):
         return 0.0 if self.begun is None else self.begun.height
 
     def hello(self) -> Message:
-        """See `Role`."""
         rows, columns = self.table.shape
         return Message(
             "hello", {"rows": np.array([float(rows)]), "columns": np.array([float(columns)]), "digests": self.digests}

@@ -49,7 +49,6 @@ class SharingApartRun(SharedFit):
         return total_share(self.state, len(self.names))
 
     def own_facts(self) -> Sequence[Fact]:
-        """See `LearningRun`."""
         taken = [entry for entry in self.messages.entries if not entry.refused]
         size = sum(entry.bytes for entry in taken)
         right = float(np.mean(np.where(self.predictions > 0.0, 1.0, -1.0) == self._problem().y))

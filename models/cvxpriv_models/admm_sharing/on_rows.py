@@ -60,7 +60,6 @@ class SharingOnRows(Fit):
 
     @classmethod
     def reads(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        """See `Fit`."""
         columns = [name for names in given["parties"] for name in names]
         if not columns:
             raise DataError("--party names no columns: give each party's, such as --party age,education --party hours")
@@ -71,12 +70,10 @@ class SharingOnRows(Fit):
 
     @classmethod
     def plan(cls, options: Mapping[str, Any], adjacency: str) -> Plan:
-        """See `Fit`."""
         asked = options.get("epsilon"), options.get("delta", DELTA)
         return planned(*asked, options.get("labels", "shared"), options.get("noise", "gaussian"), adjacency)
 
     def pose(self, kind: Any, options: Mapping[str, Any]) -> None:
-        """See `Fit`."""
         parts: list[Any] = [self.rows.x[:, place] for place in self._places()]
         posed = {"lam": PRIVATE_LAM if self.private else LAM, **options}
         if self.intercept:
@@ -98,7 +95,6 @@ class SharingOnRows(Fit):
         return {"delta": DELTA, ADJACENCIES[adjacency][0]: found}
 
     def linear(self, run: Any) -> LinearFit:
-        """See `Fit`."""
         found = run.coefficients if isinstance(run, SharingRun) else run.not_private.coefficients
         coefficients, intercept = (found, 0.0) if self.where is None else self.where.split(found)
         together = np.zeros(self.rows.x.shape[1])
@@ -108,7 +104,6 @@ class SharingOnRows(Fit):
 
     @property
     def name(self) -> str:
-        """See `Fit`."""
         return "all parties together"
 
     def compared(self, kind: Any, options: Mapping[str, Any]) -> list[Scored]:
@@ -123,13 +118,11 @@ class SharingOnRows(Fit):
 
     @property
     def summary(self) -> str:
-        """See `Fit`."""
         many = f"{len(self.parties)} parties" if len(self.parties) > 1 else "one party"
         return f"A linear model of {many}, each with its own columns of the same rows,"
 
     @property
     def layout(self) -> list[Fact]:
-        """See `Fit`."""
         widths = [self.rows.encoding.positions(names).size for names in self.parties]
         problem = self.model.problem
         return [
@@ -143,7 +136,6 @@ class SharingOnRows(Fit):
         ]
 
     def layout_sections(self) -> list[Section]:
-        """See `Fit`."""
         notes = [f"Party {m + 1}: {', '.join(names)}." for m, names in enumerate(self.parties)]
         noise = "with noise, " if self.private else ""
         sent = f"In each pass a party sends one value for each row, {noise}and no column."
@@ -156,7 +148,6 @@ class SharingOnRows(Fit):
 
     @property
     def crosschecked(self) -> str:
-        """See `Fit`."""
         which = "The step that would follow the last release, which reads released values alone,"
         return f"{which if self.private else super().crosschecked} on a sample of the rows where there are many,"
 
@@ -167,7 +158,6 @@ class SharingOnRows(Fit):
 
     @property
     def more_promises(self) -> list[str]:
-        """See `Fit`."""
         if not self.private:
             return []
         theirs = "Scores are those of the parties' coefficients, as in a simulation: publish none;"
@@ -187,7 +177,6 @@ class SharingOnRows(Fit):
         ]
 
     def document(self) -> dict[str, Any]:
-        """See `Fit`."""
         found: dict[str, Any] = (
             self.run.document_with_hidden() if self.private and self.not_private else super().document()
         )

@@ -108,7 +108,6 @@ class PrivateSharingRun(PrivateLearningRun):
     interrupted: bool = False
 
     def own_promises(self) -> tuple[str, ...]:
-        """See `PrivateLearningRun`."""
         return self.warnings
 
     @property
@@ -164,7 +163,6 @@ class PrivateSharingRun(PrivateLearningRun):
         return crosscheck(self.cases(rows, seed, model), solvers, **options)
 
     def cases(self, rows: int | None = ROWS, seed: int = 0, model: Posed | None = None) -> list[Case]:
-        """See `certify`."""
         require_counts(rows=rows)
         require_seed(seed)
         scheme = scheme_named(self.settings.method)
@@ -198,7 +196,6 @@ class PrivateSharingRun(PrivateLearningRun):
 
     @classmethod
     def of_document(cls, document: Mapping[str, Any]) -> PrivateSharingRun:
-        """See `Run`."""
         return replace(super().of_document(document), hidden=decoded(NotPrivate | None, document.get("not_private")))
 
     def _problem(self) -> Problem:

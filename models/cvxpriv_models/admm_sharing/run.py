@@ -155,7 +155,6 @@ class SharedFit(LearningRun):
 
     @property
     def reached(self) -> str:
-        """See `LearningRun`."""
         if self.converged and self.kkt.largest > self.settings.tol:
             return f"converged by the certified gap, at most {self.settings.gap:g} of the objective"
         return super().reached
@@ -231,7 +230,6 @@ class SharingRun(SharedFit, Fitted):
         return crosscheck(self.cases(rows, seed), solvers, **options)
 
     def cases(self, rows: int | None = ROWS, seed: int = 0) -> list[Case]:
-        """See `certify`."""
         require_counts(rows=rows)
         require_seed(seed)
         problem, blocks = self._problem(), self.blocks()

@@ -16,6 +16,7 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cvxpriv.bounds.merged_symbols import information_lost, merge, merged_table
 from cvxpriv.bounds.service_certificate import ServiceCertificate
 from cvxpriv.divergences import FDivergence
 from cvxpriv.errors import Disagreement, ModelError
@@ -28,7 +29,6 @@ from .certificates import certificate_of, proved
 from .column_costs import NOT_COUNTED
 from .constrained_certificates import constrained_certificate, held_under, unstated
 from .measured import Constraints
-from .merged_symbols import information_lost, merge, merged_table
 from .priced_constraints import PricedConstraints, pricing_of
 from .problem import Problem
 from .summed_search import search_summed

@@ -15,12 +15,13 @@ from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.divergences.sides import TINY, slopes_of
 from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.numerics.simplex import projected_rows
 from cvxpriv.solvers.chain import Solution
 
 from . import closed_form, kkt, measures
 from .blocks import PRICE_LIMIT, ROW_FLOOR, ROWS_SUM, marginal_block
 from .marginal_roots import solve_marginal
-from .problem import Problem, floored_rows, projected_rows
+from .problem import Problem, floored_rows
 
 
 def bregman_mechanism(problem: Problem, index: int, rho: float, c: float) -> Block:

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from cvxpriv.bounds.merged_symbols import information_lost, merged_table
 from cvxpriv.bounds.service_certificate import KNOWN, ServiceCertificate
 from cvxpriv.certify.cases import case_of_block
 from cvxpriv.certify.problem_checks import capable
@@ -27,7 +28,6 @@ from .cells_of_s import verify
 from .conjugates import Conjugate, closed_form
 from .joint import CERTIFIED, exact_maximiser, joint
 from .measured import Constraints, with_constraints
-from .merged_symbols import information_lost, merged_table
 from .priced_constraints import PricedConstraints, pricing_of
 from .problem import Problem
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from cvxpriv.bounds.check_constrained_service_certificate import Cost, short
+from cvxpriv.bounds.merged_symbols import information_lost, merged_table
 from cvxpriv.bounds.service_certificate import KNOWN, ConstrainedServiceCertificate, ServiceCertificate
 from cvxpriv.constraints import ReadyConstraint
 from cvxpriv.divergences import divergence
@@ -26,7 +27,6 @@ from .certificates import certificate_of
 from .conjugates import closed_form
 from .constrained_cells import ROOM, Tree
 from .measured import Constraints
-from .merged_symbols import information_lost, merged_table
 from .priced_constraints import PricedConstraints, pricing_of
 from .problem import Problem
 from .summed_pricing import SummedPricing

@@ -91,7 +91,6 @@ class Risen:
     def __call__(
         self, iteration: int, before: Values, after: Values, measured: Mapping[str, Array]
     ) -> npt.NDArray[np.bool_]:
-        """See `cvxpriv.schedules.history.Stop`."""
         return np.asarray(self.value(after["mechanism"]) <= self.value(before["mechanism"]) + self.bound)
 
 

@@ -123,7 +123,6 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         return other
 
     def along(self, points: Iterable[float] | int) -> list[InferenceAsService]:
-        """See `MechanismModel`."""
         whole = usual_beta(self.problem) / SHARE if isinstance(points, int) else 1.0
         return [self.at_beta(beta) for beta in curve_points(points, whole)]
 
@@ -259,7 +258,6 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         return replace(best, seconds=time.perf_counter() - begun, interrupted=stopped)
 
     def size(self, **solving: Any) -> Size:
-        """See `MechanismModel`."""
         private, inputs = self.problem.p_s_given_y.shape
         method, exact = solving.get("method"), solving.get("engine", "closed_form") == "closed_form"
         exact = exact and not self.constraints
@@ -349,7 +347,6 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         return self.traced(points, **solving)[0]
 
     def traced(self, points: Iterable[float] | int, **options: Any) -> tuple[pd.DataFrame, Sequence[Array]]:
-        """See `MechanismModel`."""
         runs = runs_of(self.along(points), options, "betas")
         rows = pd.DataFrame([_curve_row(run) for run in runs])
         across, up = Axis("accuracy", "accuracy I(S;U) in nats"), Axis("leakage", "leakage E[f(p(u)/p(u|y))]")
@@ -368,7 +365,6 @@ class InferenceAsService(MechanismModel[InferenceRun]):
 
     @staticmethod
     def run_of(document: Mapping[str, Any], path: PathLike) -> InferenceRun:
-        """See `MechanismModel`."""
         return InferenceRun.opened(document, path)
 
     def _require_declarable(self) -> None:

@@ -162,21 +162,3 @@ def lifted_rows(rows: Array, q: Array, floor: float) -> Array:
     """
     share = np.minimum(1.0, LIFTED / np.maximum(q, LIFTED))
     return floored_rows((1.0 - share) * rows + share * q, floor)
-
-
-def projected_rows(rows: Array, floor: float) -> Array:
-    """Return the nearest rows, (..., |U|), that are at least `floor` and sum to 1.
-
-    Examples
-    --------
-    >>> projected_rows(np.array([0.9, 0.5, -0.4]), 0.0).round(12).tolist()
-    [0.7, 0.3, 0.0]
-    """
-    size = rows.shape[-1]
-    room = 1.0 - size * floor
-    shifted = rows - floor
-    falling = -np.sort(-shifted, axis=-1)
-    excess = (np.cumsum(falling, axis=-1) - room) / np.arange(1, size + 1)
-    kept = np.maximum((falling > excess).sum(axis=-1, keepdims=True), 1)  # floor |U| = 1 keeps nothing by rounding
-    threshold = np.take_along_axis(excess, kept - 1, axis=-1)
-    return np.asarray(np.maximum(shifted - threshold, 0.0) + floor)

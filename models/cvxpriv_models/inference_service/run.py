@@ -154,7 +154,6 @@ class InferenceRun(MechanismRun[Problem, Settings]):
         return moduli(self.problem, self.settings.options.c, self.settings.options.rho)
 
     def blocks(self) -> dict[str, Block]:
-        """See `MechanismRun`."""
         found = algorithm.blocks(self.problem, self.settings.options.rho, self.constraints)
         if self.bound is None:
             return found
@@ -195,7 +194,6 @@ class InferenceRun(MechanismRun[Problem, Settings]):
         )
 
     def described(self, beside: Beside) -> Facts:
-        """See `MechanismRun`."""
         return inference_facts(self, beside, self.local_gap, self.gap, self.bound, self.note)
 
     def saved(self) -> dict[str, Any]:
@@ -231,7 +229,6 @@ class InferenceRun(MechanismRun[Problem, Settings]):
         return cls.opened(read_run(path, cls.model), path, own=own)
 
     def contradiction(self) -> str:
-        """See `Run`."""
         shape = (self.problem.p_s_given_y.shape[0], self.mechanism.shape[1])
         if missing := {"objective", "accuracy", "leakage"} - set(self.starts):
             return f"its starts have no {min(missing)}"
@@ -239,7 +236,6 @@ class InferenceRun(MechanismRun[Problem, Settings]):
 
     @classmethod
     def of_document(cls, document: Mapping[str, Any], own: FDivergence | None = None) -> InferenceRun:
-        """See `Run`."""
         proof = document.get("certificate")
         problem = Problem(
             table_of(document), document["beta"], _divergence(document, own), document["size_u"], document["floor"]

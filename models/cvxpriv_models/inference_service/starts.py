@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import combinations
 from math import comb
 
 import numpy as np
 
 from cvxpriv.blocks.engines import Engine
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.simplex import simplex_grid
 from cvxpriv.tables.information import kl_divergence
 
 from . import closed_form
@@ -102,19 +102,6 @@ def trial_posteriors(problem: Problem, seed: int = 0) -> Array:
         mixtures = rng.dirichlet(np.full(size_y, 2.0 / size_y), size=most - sharp.shape[1])
         points = np.hstack([sharp, problem.p_s_given_y @ mixtures.T])
     return np.hstack([problem.p_s[:, None], points])
-
-
-def simplex_grid(size: int, parts: int) -> Array:
-    """Return the distributions on `size` symbols whose entries are multiples of 1/parts, (size, n).
-
-    Examples
-    --------
-    >>> simplex_grid(2, 2).tolist()
-    [[0.0, 0.5, 1.0], [1.0, 0.5, 0.0]]
-    """
-    bars = np.array(list(combinations(range(parts + size - 1), size - 1)), dtype=int)
-    ends = np.hstack([np.full((len(bars), 1), -1), bars, np.full((len(bars), 1), parts + size - 1)])
-    return np.asarray((np.diff(ends, axis=1) - 1).T / parts)
 
 
 def clustered(problem: Problem) -> Array:

@@ -42,11 +42,9 @@ class SparseOnRows(Fit):
 
     @classmethod
     def plan(cls, options: Mapping[str, Any], adjacency: str) -> Plan:
-        """See `Fit`."""
         return planned(options.get("epsilon"), options.get("delta", DELTA), options.get("method"), adjacency)
 
     def pose(self, kind: Any, options: Mapping[str, Any]) -> None:
-        """See `Fit`."""
         posed = {"penalty": "auto" if self.private else PENALTY, **options}
         posed |= {"intercept": self.intercept, "allow_constant": True, "schema": self.rows.known}
         self.model = kind(self.rows.x, self.rows.y, **posed)
@@ -73,12 +71,10 @@ class SparseOnRows(Fit):
         return count is not None and resolves(problem, count, mu, relation)
 
     def linear(self, run: Any) -> LinearFit:
-        """See `Fit`."""
         return LinearFit(run.coefficients, run.intercept)
 
     @property
     def name(self) -> str:
-        """See `Fit`."""
         return f"this model, {self.run.support.size} columns"
 
     def compared(self, kind: Any, options: Mapping[str, Any]) -> list[Scored]:
@@ -88,17 +84,14 @@ class SparseOnRows(Fit):
 
     @property
     def summary(self) -> str:
-        """See `Fit`."""
         return f"A linear model with {self.run.support.size} of {len(self.rows.encoding.features)} coefficients"
 
     @property
     def layout(self) -> list[Fact]:
-        """See `Fit`."""
         return [Fact("loss", self.model.problem.loss.name, aside=True), Fact("penalty", self.run.penalty.name)]
 
     @property
     def crosschecked(self) -> str:
-        """See `Fit`."""
         if self.private:
             return "The last proximal problem, which reads released values alone,"
         return "The proximal problem at the answer"

@@ -125,15 +125,12 @@ class PrivateSparseRun(PrivateLearningRun, SparseFit):
 
     @property
     def posable(self) -> bool:
-        """See `LearningRun`."""
         return self.center is not None
 
     def own_facts(self) -> tuple[Fact, ...]:
-        """See `PrivateLearningRun`."""
         return (support_fact(self),)
 
     def own_promises(self) -> list[str]:
-        """See `PrivateLearningRun`."""
         return [
             *(() if any(claim.holds for claim in self.accounting.claims) else (LEAK,)),
             "The penalty and the other options count as public: to choose them by scores of these rows, or to fit "

@@ -167,7 +167,6 @@ class SparseRun(LearningRun, SparseFit):
         return float(self.kkt.stationarity @ self.kkt.stationarity) / (2.0 * modulus)
 
     def own_facts(self) -> tuple[Fact, ...]:
-        """See `LearningRun`."""
         return (support_fact(self),)
 
     @property

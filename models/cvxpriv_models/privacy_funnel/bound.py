@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from cvxpriv.bounds.certificate import Certificate
 from cvxpriv.bounds.columns import VERIFIED_SHARE, Generated, Generation
+from cvxpriv.bounds.merged_symbols import merge, merged_table
 from cvxpriv.bounds.pricing import INTERRUPTED
 from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.numerics.arrays import Array
@@ -25,7 +26,6 @@ from cvxpriv.tables.information import entropy, mutual_information
 from cvxpriv.tables.joint import JointTable
 
 from .columns import mechanism_of, mixed_to_rate, utility
-from .merging import merged_groups
 from .perfect_privacy import silent_columns
 from .pricing import LARGEST_S, FunnelPricing
 from .pricing_small import solved_at_once
@@ -304,9 +304,8 @@ class Prover:
         joint_sy = self.joint @ mechanism
         posteriors = mechanism * self.pricing.p_x[:, None]
         for count in range(2, min(LARGEST_MERGED, len(self.joint) - 1) + 1):
-            groups = merged_groups(joint_sy, count)
-            merged = np.zeros((count, self.joint.shape[1]))
-            np.add.at(merged, groups, self.joint)
+            groups = merge(joint_sy, count)
+            merged = merged_table(self.joint, groups)
             if mutual_information(merged @ mechanism) <= known:
                 continue
             prover = Prover(merged, posteriors / posteriors.sum(axis=0), self.seed)

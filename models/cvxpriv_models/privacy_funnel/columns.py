@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.simplex import simplex_grid
 from cvxpriv.tables.information import mutual_information
 
 from .pricing_search import on_all_symbols, pairs
@@ -100,9 +101,7 @@ def _grid(size: int) -> Array:
     n = 2
     while math.comb(n + size, size - 1) <= GRID_POINTS:
         n += 1
-    bars = np.array(np.meshgrid(*[np.arange(n + 1)] * (size - 1), indexing="ij")).reshape(size - 1, -1)
-    bars = bars[:, (np.diff(bars, axis=0) >= 0).all(axis=0)]
-    points = np.diff(np.vstack([np.zeros_like(bars[:1]), bars, np.full_like(bars[:1], n)]), axis=0)
-    grid: Array = points[:, points.max(axis=0) < n] / n
+    points = simplex_grid(size, n)
+    grid: Array = points[:, points.max(axis=0) < 1.0]
     grid.flags.writeable = False
     return grid

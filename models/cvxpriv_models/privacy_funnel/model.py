@@ -160,11 +160,9 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         return PrivacyFunnel(self.problem.table, rate, rate_unit=rate_unit, size_y=size_y)._with(self.constraints)
 
     def along(self, points: Iterable[float] | int) -> list[PrivacyFunnel]:
-        """See `MechanismModel`."""
         return [self.at_rate(rate) for rate in curve_points(points)]
 
     def size(self, **solving: Any) -> Size:
-        """See `MechanismModel`."""
         private, inputs = self.problem.p_s_given_x.shape
         engine, accelerate = solving.get("engine", "closed_form"), solving.get("accelerate", "auto")
         exact = engine == "closed_form" and not self.constraints
@@ -364,7 +362,6 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         return self._band(points, dict(options)) if certified else self.traced(points, **options)[0]
 
     def traced(self, points: Iterable[float] | int, **options: Any) -> tuple[pd.DataFrame, Sequence[Array]]:
-        """See `MechanismModel`."""
         runs = runs_of(self.along(points), options, "rates")
         pairs = list(zip(curve_points(points), runs, strict=False))
         if not pairs:
@@ -394,7 +391,6 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
 
     @staticmethod
     def run_of(document: Mapping[str, Any], path: PathLike) -> FunnelRun:
-        """See `MechanismModel`."""
         return FunnelRun.opened(document, path)
 
     def _with(self, constraints: algorithm.Constraints) -> Self:

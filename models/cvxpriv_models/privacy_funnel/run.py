@@ -99,7 +99,6 @@ class FunnelRun(MechanismRun[Problem, Settings]):
         return replace(usual, free=optimum.free_symbol(self.problem, self.mechanism, lower))
 
     def blocks(self) -> dict[str, Block]:
-        """See `MechanismRun`."""
         found = algorithm.blocks(self.problem, self.constraints)
         if self.bound is None:
             return found
@@ -109,11 +108,9 @@ class FunnelRun(MechanismRun[Problem, Settings]):
         return {**found, "columns": columns_block(self.problem.table.probabilities, self.problem.rate, columns)}
 
     def described(self, beside: Beside) -> Facts:
-        """See `MechanismRun`."""
         return funnel_facts(self, beside, self.bound)
 
     def as_mechanism(self) -> Mechanism:
-        """See `MechanismRun`."""
         table = self.problem.table
         return Mechanism(
             self.mechanism,
@@ -133,7 +130,6 @@ class FunnelRun(MechanismRun[Problem, Settings]):
         )
 
     def saved(self) -> dict[str, Any]:
-        """See `MechanismRun`."""
         proof = {} if self.bound is None else {"certificate": self.bound.certificate.without_table().document()}
         return {"rate": self.problem.rate, "size_y": self.problem.size_y, **proof}
 

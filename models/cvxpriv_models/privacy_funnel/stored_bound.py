@@ -10,6 +10,7 @@ from cvxpriv.blocks.declaration import Constraint
 from cvxpriv.bounds.certificate import Certificate
 from cvxpriv.bounds.check_certificate import table_hash
 from cvxpriv.bounds.constrained_certificate import ConstrainedCertificate
+from cvxpriv.bounds.merged_symbols import merged_table
 from cvxpriv.bounds.pricing import Pricing
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array
@@ -84,7 +85,4 @@ def _grouped(table: Array, groups: tuple[int, ...] | None) -> Array:
         return table
     if len(groups) != len(table):
         raise DataError(f"the certificate does not prove its bound: {len(groups)} groups for {len(table)} symbols of S")
-    labels = np.unique(groups, return_inverse=True)[1]
-    merged = np.zeros((int(labels.max()) + 1, table.shape[1]))
-    np.add.at(merged, labels, table)
-    return merged
+    return merged_table(table, np.unique(groups, return_inverse=True)[1])

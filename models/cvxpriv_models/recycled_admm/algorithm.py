@@ -122,14 +122,11 @@ class PublishedAndDual:
         self.weights = np.concatenate([(roots * each).ravel(), (2.0 / roots * each).ravel()])
 
     def pack(self, state: Values) -> Array:
-        """See `Packing`."""
         return np.concatenate([state["f"].ravel(), state["dual"].ravel()])
 
     def unpack(self, packed: Array, state: Values) -> Values:
-        """See `Packing`."""
         f, dual = packed.reshape(2, 1, *self.shape)
         return {**state, "f": f, "dual": dual}
 
     def step(self, moved: Array, image: Values) -> Array:
-        """See `Packing`."""
         return np.asarray(self.weights * moved)

@@ -131,7 +131,6 @@ class ConsensusNode(participant.Participant):
         return 0.0
 
     def hello(self) -> Message:
-        """See `Role`."""
         rows, columns = (np.array([float(size)]) for size in self.rows.shape)
         return Message("hello", {"rows": rows, "columns": columns, "digests": np.zeros(0, dtype="<u8")})
 

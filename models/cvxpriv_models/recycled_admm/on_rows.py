@@ -82,11 +82,9 @@ class ConsensusOnRows(Fit):
 
     @classmethod
     def plan(cls, options: Mapping[str, Any], adjacency: str) -> Plan:
-        """See `Fit`."""
         return planned(options.get("epsilon"), options.get("delta"), options.get("perturbation"))
 
     def pose(self, kind: Any, options: Mapping[str, Any]) -> None:
-        """See `Fit`."""
         rows = self.rows
         self.placement = place(graph_named(self.graph), rows.y.size, self.nodes, self._owners(), rows.seed)
         shards = self.placement.shards(rows.x, rows.y, self.intercept)
@@ -97,7 +95,6 @@ class ConsensusOnRows(Fit):
             raise ModelError(f"--weight {message}" if message.startswith("C=") else message) from error
 
     def public_numbers(self) -> dict[str, Any]:
-        """See `Fit`."""
         return {"row_bound": float(np.hypot(self.rows.encoding.row_bound(), float(self.intercept)))}
 
     def linear(self, run: Any) -> LinearFit:
@@ -106,7 +103,6 @@ class ConsensusOnRows(Fit):
 
     @property
     def name(self) -> str:
-        """See `Fit`."""
         return f"consensus of {len(self.run.labels)} nodes"
 
     def compared(self, kind: Any, options: Mapping[str, Any]) -> list[Scored]:
@@ -128,12 +124,10 @@ class ConsensusOnRows(Fit):
 
     @property
     def summary(self) -> str:
-        """See `Fit`."""
         return f"A linear model of {len(self.run.labels)} nodes, each with its own rows,"
 
     @property
     def layout(self) -> list[Fact]:
-        """See `Fit`."""
         problem, settings = self.model.problem, self.run.settings
         counts = sorted(self._counts.values())
         few, many = counts[0], counts[-1]
@@ -151,7 +145,6 @@ class ConsensusOnRows(Fit):
         ]
 
     def layout_sections(self) -> list[Section]:
-        """See `Fit`."""
         noise = " with noise" if self.private else ""
         text = f"{self._drawn}. In each pass a node sends its neighbours one coefficient a column{noise}, and no row."
         if self.run.settings.method in RECYCLING:
@@ -167,7 +160,6 @@ class ConsensusOnRows(Fit):
 
     @property
     def released(self) -> str:
-        """See `Fit`."""
         passes = self.run.accounting.releases
         return f"In each of {passes} passes every node publishes one vector, with noise in its {self.run.noisy}."
 
@@ -199,7 +191,6 @@ class ConsensusOnRows(Fit):
         ]
 
     def own_tables(self) -> dict[str, pd.DataFrame]:
-        """See `Fit`."""
         edges = [(str(one), str(other)) for one, other in self.placement.graph.edges]
         found = {
             "nodes": pd.DataFrame({"node": list(self._counts), "rows": list(self._counts.values())}),
@@ -209,7 +200,6 @@ class ConsensusOnRows(Fit):
 
     @property
     def crosschecked(self) -> str:
-        """See `Fit`."""
         return "The step of some nodes, drawn at random, at the answer,"
 
     @property

@@ -63,12 +63,10 @@ class PrivateConsensusRun(PrivateLearningRun, Fitted):
         return False
 
     def own_facts(self) -> tuple[Fact, ...]:
-        """See `PrivateLearningRun`."""
         noisy = f"noise in the {self.noisy} of each node"
         return (Fact("iterations", len(self.released), "", "Passes that ran.", "passes", noisy), consensus_fact(self))
 
     def own_promises(self) -> list[str]:
-        """See `PrivateLearningRun`."""
         return [
             "A node sees its own rows; against all others, the other nodes together, its records are protected.",
             "A person with records at several nodes is protected by the sum of what these nodes guarantee.",
@@ -95,6 +93,5 @@ class PrivateConsensusRun(PrivateLearningRun, Fitted):
 
     @classmethod
     def of_document(cls, document: Mapping[str, Any]) -> PrivateConsensusRun:
-        """See `Run`."""
         run = super().of_document(document)
         return replace(run, privacy_loss=run.privacy_loss.astype(float))

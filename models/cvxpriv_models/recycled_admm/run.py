@@ -200,7 +200,6 @@ class ConsensusRun(LearningRun, Fitted):
         return self.log.frame(0)
 
     def own_facts(self) -> tuple[Fact, ...]:
-        """See `LearningRun`."""
         return (consensus_fact(self),)
 
     @cached_property
@@ -253,7 +252,6 @@ class ConsensusRun(LearningRun, Fitted):
         return crosscheck(self.cases(nodes, seed), solvers, **options)
 
     def cases(self, nodes: int | None = 3, seed: int = 0) -> list[Case]:
-        """See `certify`."""
         require_counts(nodes=nodes)
         require_seed(seed)
         several = list(self.blocks().values())

@@ -37,12 +37,12 @@ from numpy.typing import NDArray
 
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.simplex import projected_rows
 from cvxpriv_models.privacy_funnel.baselines.outcome import Baseline, least_leaking, measured, require_attainable
 from cvxpriv_models.privacy_funnel.baselines.splitting_steps import (
     FLOOR,
     Splitting,
     private_step,
-    project_onto_simplex,
     public_step,
     split,
     stationarity,
@@ -174,7 +174,7 @@ def _starting_points(runs: int, size_x: int, size_y: int, starts: int, rng: np.r
     scattered = rng.dirichlet(np.ones(size_y), size=(runs, size_x))
     labelled = np.eye(size_y)[rng.integers(size_y, size=(runs, size_x))]
     odd = (np.arange(runs) % starts % 2 == 1)[:, None, None]
-    return project_onto_simplex(np.where(odd, 0.9 * labelled + 0.1 * scattered, scattered), FLOOR)
+    return projected_rows(np.where(odd, 0.9 * labelled + 0.1 * scattered, scattered), FLOOR)
 
 
 def _check_options(

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import entr, wrightomega
 
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.simplex import projected_rows
 
 #: Least entry of ``P(Y|X)`` during the iteration; an entry that ends there is returned as 0.
 FLOOR = 1e-10
@@ -48,25 +49,6 @@ def split(p_sx: Array, penalty: float, relaxation: float, inner: int) -> Splitti
     p_s, p_x = table.sum(axis=1), table.sum(axis=0)
     likelihood = np.divide(table, p_x, out=np.zeros_like(table), where=p_x > 0)
     return Splitting(p_s, p_x, table / p_s[:, None], (likelihood / p_s[:, None]).T, penalty, relaxation, inner)
-
-
-def project_onto_simplex(points: Array, floor: float = 0.0) -> Array:
-    """The nearest points, ``(..., n)``, with entries at or above a floor of at most ``1/n``, and sum 1.
-
-    >>> project_onto_simplex(np.array([0.9, 0.5, -2.0])).round(6)
-    array([0.7, 0.3, 0. ])
-    """
-    size = points.shape[-1]
-    # Constants do not move a row's projection, and entries more than 1 below the largest end at the floor: with both
-    # taken out, the cumulative sums stay exact for points of any size.
-    shifted = np.maximum(points - points.max(axis=-1, keepdims=True), -2.0)
-    descending = -np.sort(-shifted, axis=-1)
-    excess = np.cumsum(descending, axis=-1) - (1.0 - size * floor)
-    counts = np.arange(1, size + 1)
-    support = (descending * counts > excess).sum(axis=-1, keepdims=True)
-    level = np.take_along_axis(excess, support - 1, axis=-1) / support
-    nearest: Array = np.maximum(shifted - level, 0.0) + floor
-    return nearest
 
 
 def private_step(p_s: Array, target: Array, dual: Array, penalty: float) -> Array:
@@ -123,7 +105,7 @@ def stationarity(splitting: Splitting, q: Array, beta: Array) -> Array:
     p = splitting.backward @ q
     # With p = B q, the gradient of -H(Y|S) stands in for the multiplier's pull, up to a constant in each row.
     gradient = public_gradient(splitting, q, p, -splitting.p_s[:, None] * np.log(p), beta)
-    residual: Array = np.abs(q - project_onto_simplex(q - gradient, FLOOR)).max(axis=(-2, -1))
+    residual: Array = np.abs(q - projected_rows(q - gradient, FLOOR)).max(axis=(-2, -1))
     return residual
 
 
@@ -139,7 +121,7 @@ def public_step(splitting: Splitting, q: Array, p: Array, dual: Array, beta: Arr
         moved, waiting, trial = q.copy(), np.arange(len(q)), step
         step = step.copy()
         for _ in range(25):
-            candidate = project_onto_simplex(q[waiting] - trial[:, None, None] * gradient[waiting], FLOOR)
+            candidate = projected_rows(q[waiting] - trial[:, None, None] * gradient[waiting], FLOOR)
             move = candidate - q[waiting]
             # Sufficient descent: a quarter of what the squared move in the metric of p_x promises.
             promised = 0.25 * ((move**2).sum(axis=-1) @ splitting.p_x) / trial

@@ -1,7 +1,8 @@
 """A bound for many symbols of S from one for few: merging symbols, and adding what the merging loses.
 
-Let T = m(S) be S with some symbols merged, and U made from Y alone. By the chain rule I(S;U) = I(T;U) + I(S;U|T), and
-given T = t the chain S - Y - U is still Markov, so that I(S;U|T) <= I(S;Y|T) = I(S;Y) - I(T;Y). Hence
+A release tells no more of merged symbols than of S. For inference, let T = m(S) be S with some symbols merged, and U
+made from Y alone. By the chain rule I(S;U) = I(T;U) + I(S;U|T), and given T = t the chain S - Y - U is still Markov, so
+that I(S;U|T) <= I(S;Y|T) = I(S;Y) - I(T;Y). Hence
 
     max over U of I(S;U) - beta E[f]  <=  max over U of [I(T;U) - beta E[f]]  +  I(S;Y) - I(T;Y).
 
@@ -51,5 +52,6 @@ def information_lost(table: Array, groups: NDArray[np.intp]) -> float:
 
 
 def _lost(first: Array, second: Array) -> float:
-    """Return the loss of I(S;Y) when two rows of P(S, Y) are merged."""
-    return mutual_information(np.stack([first, second]) / (total := first.sum() + second.sum())) * float(total)
+    """Return the loss of I(S;Y) when two rows of P(S, Y) are merged: their mass times the information between them."""
+    total = float(first.sum() + second.sum())
+    return total * mutual_information(np.stack([first, second]) / total) if total > 0.0 else 0.0
