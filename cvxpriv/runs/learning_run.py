@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -16,7 +16,7 @@ from cvxpriv.privacy.ledger import Release, account_ledger
 from cvxpriv.reports.facts import Fact, Facts
 from cvxpriv.reports.formatting import format_number
 from cvxpriv.reports.pictures import plot_passes
-from cvxpriv.runs.codec import decoded, fields_of
+from cvxpriv.runs.codec import UNSAVED, decoded, fields_of
 from cvxpriv.runs.run import Run
 from cvxpriv.schedules.history import History
 
@@ -32,10 +32,7 @@ _HIDDEN = ["block", "seconds", "engine", "solver", "status"]
 
 
 class _Learned(Run):
-    """A run whose file holds its fields.
-
-    A subclass is a dataclass with `history`, `settings` and `interrupted`.
-    """
+    """A run whose file holds its fields; a subclass is a dataclass."""
 
     #: Whether the run holds only numbers that were released with a guarantee.
     private: ClassVar[bool]
@@ -93,11 +90,26 @@ class Start:
     best: bool
 
 
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class LearningRun(_Learned):
-    """A run that is not private.
+    """A run that is not private; a subclass adds `converged`, `kkt` and `gap`.
 
-    A subclass is a dataclass with `converged`, `iterations`, `objective`, `kkt`, `gap`, `history`, `settings`,
-    `seconds`, `interrupted`, `overdue` and `tried`.
+    Attributes
+    ----------
+    settings : dataclass
+        The options that decide the result.
+    iterations : int
+        Number of passes.
+    objective : float
+    seconds : float
+    interrupted : bool
+        Whether a keyboard interrupt or a callback ended the solve.
+    overdue : bool
+        Whether the time limit ended it.
+    tried : tuple of Start
+        The end of each start; `starts` is the table of them.
+    log : History
+        The steps; `history` is the table of them.
     """
 
     private = False
@@ -109,14 +121,24 @@ class LearningRun(_Learned):
     #: The problems whose gap is known.
     bounded: ClassVar[str]
 
-    converged: Any
+    settings: Any
     iterations: int
     objective: float
-    kkt: Any
-    gap: Any
     seconds: float
-    overdue: bool
-    tried: tuple[Start, ...]
+    interrupted: bool = False
+    overdue: bool = False
+    tried: tuple[Start, ...] = ()
+    log: History = field(default_factory=History, metadata=UNSAVED)
+
+    if TYPE_CHECKING:  # fields of some models, properties of others
+        converged: Any
+        kkt: Any
+        gap: Any
+
+    @property
+    def history(self) -> pd.DataFrame:
+        """The steps of the solve: iteration, block, the model's figures, seconds, engine, solver, status."""
+        return self.log.frame(0)
 
     @property
     def starts(self) -> pd.DataFrame:
@@ -168,18 +190,33 @@ class LearningRun(_Learned):
         )
 
 
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class PrivateLearningRun(_Learned):
     """A private run: its facts are its guarantees, and only released numbers.
 
-    A subclass is a dataclass with `accounting`, `history`, `settings` and `interrupted`.
+    Attributes
+    ----------
+    settings : dataclass
+        The public options, with their defaults filled in.
+    accounting : Accounting
+        Accounting of the ledger: the guarantee of the run.
+    ledger : tuple of Release
+        Every release, with its cost and whom it touches.
+    history : DataFrame
+        One row per pass, of released figures only.
+    interrupted : bool
+        Whether a keyboard interrupt or a callback ended the run; the accounting then covers the releases so far.
     """
 
     private = True
     #: Subject and verb of the guarantee, such as "the coefficients are".
     covered: ClassVar[str]
 
+    settings: Any
     accounting: Accounting
     ledger: tuple[Release, ...]
+    history: pd.DataFrame
+    interrupted: bool = False
 
     def contradiction(self) -> str:
         """See `Run`. A contradiction is a guarantee that is not that of the ledger."""
@@ -217,7 +254,11 @@ class PrivateLearningRun(_Learned):
                 *self.own_facts(),
             ],
             settings=self._options(),
-            promises=[*([self._promise()] if valid else []), *self.own_promises()],
+            promises=[
+                *([self._promise()] if valid else []),
+                *self.own_promises(),
+                *(() if found.secure else (SEEDED,)),
+            ],
             promised="What is guaranteed, and what is not",
             interrupted=self.interrupted,
         )

@@ -41,7 +41,7 @@ class SharingApartRun(SharedFit):
 
     names: tuple[str, ...]
     columns: tuple[int, ...]
-    messages: MessageLog = field(default_factory=MessageLog, repr=False, metadata=UNSAVED)
+    messages: MessageLog = field(default_factory=MessageLog, metadata=UNSAVED)
 
     @property
     def predictions(self) -> Array:

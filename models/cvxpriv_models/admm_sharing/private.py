@@ -14,7 +14,7 @@ from cvxpriv.numerics.arrays import Values, single
 from cvxpriv.privacy import Budget, PrivacyWarning, gaussian_mu, mu_beside, noise_source
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.progress import with_bar
-from cvxpriv.runs.learning_run import SEEDED, history_of_loop
+from cvxpriv.runs.learning_run import history_of_loop
 from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.history import History
 from cvxpriv.schedules.running import run as run_schedule
@@ -120,9 +120,7 @@ def finished(
     """
     parties, ledger = problem.parties, tuple(context.ledger)
     held = settings.labels == "held"
-    said = [] if context.noise.secure else [SEEDED]
-    said += [DEGENERATE] if settings.noise == "printed" else []
-    said += [] if held else [LEAK]
+    said = [*([DEGENERATE] if settings.noise == "printed" else []), *([] if held else [LEAK])]
     names = {"z", "y", "weights", labels.LABELS}
     names |= {f"{name}/{m}" for name in ("v", "noise", "sensitivity", "kept") for m in range(parties)}
     return PrivateSharingRun(

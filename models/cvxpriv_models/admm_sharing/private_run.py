@@ -14,9 +14,7 @@ from cvxpriv.certify.check import CrossCheck, crosscheck
 from cvxpriv.errors import DataError, PrivacyError
 from cvxpriv.numerics.arguments import require_counts, require_seed
 from cvxpriv.numerics.arrays import Values
-from cvxpriv.numerics.later import pd
 from cvxpriv.penalties import L2, loss_named
-from cvxpriv.privacy import Accounting, Release
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs.codec import UNSAVED, decoded, fields_of
 from cvxpriv.runs.learning_run import PrivateLearningRun
@@ -58,7 +56,7 @@ class NotPrivate(Fitted):
         Wall time; not in a file.
     """
 
-    seconds: float = field(default=float("nan"), repr=False, metadata=UNSAVED)
+    seconds: float = field(default=float("nan"), metadata=UNSAVED)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,11 +70,8 @@ class PrivateSharingRun(PrivateLearningRun):
         The user's labels for -1 and 1; None for a residual loss.
     columns : tuple of int
         Number of columns of each party.
-    settings : PrivateSettings
     accounting : Accounting
         Accounting of the ledger: exact composition, the looser rules beside it, and Corollary 1 as printed.
-    ledger : tuple of Release
-        Every release: its party and pass, its cost, and whom it touches.
     released : mapping of str to ndarray
         The public values at the end: `v/m` (N,), `z`, `y`, `noise/m`, `sensitivity/m`, `kept/m`, the `weights`, and the
         `labels` that the centre used: public ones, or flipped ones, which its dual shows.
@@ -87,8 +82,6 @@ class PrivateSharingRun(PrivateLearningRun):
         part kept.
     hidden : NotPrivate, optional
         See `not_private`.
-    interrupted : bool
-        Whether a keyboard interrupt or a callback ended the run; the accounting then covers the releases so far.
     """
 
     model: ClassVar[str] = "ADMMSharing"
@@ -99,13 +92,9 @@ class PrivateSharingRun(PrivateLearningRun):
     classes: np.ndarray | None
     columns: tuple[int, ...]
     settings: PrivateSettings
-    accounting: Accounting
-    ledger: tuple[Release, ...]
     released: Values
     warnings: tuple[str, ...]
-    history: pd.DataFrame = field(repr=False)
-    hidden: NotPrivate | None = field(default=None, repr=False, metadata=UNSAVED)
-    interrupted: bool = False
+    hidden: NotPrivate | None = field(default=None, metadata=UNSAVED)
 
     def own_promises(self) -> tuple[str, ...]:
         return self.warnings

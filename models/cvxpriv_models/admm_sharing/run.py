@@ -18,10 +18,8 @@ from cvxpriv.errors import DataError, ModelError
 from cvxpriv.learning.labels import class_probabilities, predicted
 from cvxpriv.numerics.arguments import require_counts, require_seed
 from cvxpriv.numerics.arrays import Array, Values
-from cvxpriv.numerics.later import pd
 from cvxpriv.runs.codec import UNSAVED
-from cvxpriv.runs.learning_run import LearningRun, Start
-from cvxpriv.schedules.history import History
+from cvxpriv.runs.learning_run import LearningRun
 from cvxpriv.solvers.registry import DEFAULT_CHAIN
 
 from . import algorithm
@@ -111,30 +109,25 @@ class Fitted:
         return predicted(self.decision_function(parts), self.classes)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class SharedFit(LearningRun):
     """A fit without privacy, wherever its parties are.
 
+    The objective is that of (1), with the loss summed. In `history`, `rho` is the mean over the samples; `gap`, where
+    the certified gap may stop the run, is a part of the objective, and empty (NaN) where it was not near. For a loss
+    that is not convex it also has the augmented Lagrangian (5) and the paper's V^t.
+
     Attributes
     ----------
-    settings : Settings
     converged : bool
         Whether `kkt.largest` is at most `settings.tol`, or `gap` at most `settings.gap` of the objective.
-    iterations : int
-        Number of passes.
-    objective : float
-        The objective of (1), with the loss summed.
     kkt : SharingResiduals
     gap : float, optional
         Upper bound of objective - optimum, by duality. None where no dual is known in closed form: `no_gap`.
-    seconds : float
-    interrupted : bool
-        Whether a keyboard interrupt or a callback ended the solve.
     state : mapping of str to ndarray
         The final state, without a leading axis: x/0.., v/0.., z, y, rho.
     problem : Problem, optional
         The problem; None in a run read from a file, which does not hold the parties' columns.
-    log : History
     """
 
     model: ClassVar[str] = "ADMMSharing"
@@ -142,16 +135,10 @@ class SharedFit(LearningRun):
 
     settings: Settings
     converged: bool
-    iterations: int
-    objective: float
     kkt: SharingResiduals
     gap: float | None
-    seconds: float
-    interrupted: bool = False
-    overdue: bool = False
-    state: Values = field(default_factory=dict, repr=False, metadata=UNSAVED)
-    problem: Problem | None = field(default=None, repr=False, metadata=UNSAVED)
-    log: History = field(default_factory=History, repr=False, metadata=UNSAVED)
+    state: Values = field(default_factory=dict, metadata=UNSAVED)
+    problem: Problem | None = field(default=None, metadata=UNSAVED)
 
     @property
     def reached(self) -> str:
@@ -159,37 +146,19 @@ class SharedFit(LearningRun):
             return f"converged by the certified gap, at most {self.settings.gap:g} of the objective"
         return super().reached
 
-    @property
-    def history(self) -> pd.DataFrame:
-        """The steps: iteration, block, objective, primal, stationarity, kkt, rho, seconds, engine, solver, status.
-
-        `rho` is the mean over the samples. `gap`, where the certified gap may stop the run, is a part of the objective,
-        and empty (NaN) where it was not near. For a loss that is not convex it also has the augmented Lagrangian (5)
-        and the paper's V^t.
-        """
-        return self.log.frame(0)
-
     def _problem(self) -> Problem:
         if self.problem is None:
             raise ModelError("this run was read from a file, and the parties' columns are not in it: solve again")
         return self.problem
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class SharingRun(SharedFit, Fitted):
-    """A solved sharing problem: see `SharedFit` and `Fitted`.
-
-    Attributes
-    ----------
-    tried : tuple of Start
-        The end of each start; `starts` is the table of them.
-    constraints : tuple
-    """
+    """A solved sharing problem: see `SharedFit` and `Fitted`."""
 
     open: ClassVar[str] = "What the parties share in each pass, and every coefficient,"
 
-    tried: tuple[Start, ...] = ()
-    constraints: Constraints = field(default=(), repr=False, metadata=UNSAVED)
+    constraints: Constraints = field(default=(), metadata=UNSAVED)
 
     @cached_property
     def factors(self) -> tuple[Factor, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,9 +13,9 @@ from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
 from cvxpriv.penalties.proximal import proximal_block
-from cvxpriv.privacy import Accounting, Claim, Release, account_ledger
+from cvxpriv.privacy import Claim, Release, account_ledger
 from cvxpriv.reports.facts import Fact
-from cvxpriv.runs.learning_run import SEEDED, PrivateLearningRun
+from cvxpriv.runs.learning_run import PrivateLearningRun
 
 from .clipping import neighbours
 from .problem import Problem
@@ -59,7 +59,7 @@ class PrivateSettings:
     support: int | None = None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class PrivateSparseRun(PrivateLearningRun, SparseFit):
     """A private solve of ISTDP (2); the coefficients and their predictions are those of `SparseFit`.
 
@@ -69,13 +69,9 @@ class PrivateSparseRun(PrivateLearningRun, SparseFit):
     ----------
     accounting : Accounting
         Accounting of the ledger: the guarantee of the run, or that nothing holds for the algorithm as printed.
-    ledger : tuple of Release
-        Every release, with its cost.
-    settings : PrivateSettings
     history : DataFrame
         One row per iteration: iteration, step, noisy_gradient (its norm), support. The algorithm as printed has `step`,
         the length that step 1.2 reads off clean data, `taken` and `support`.
-    interrupted : bool
     center : ndarray, optional
         The centre theta - step xi of the last iteration, released as both are: with it `certify` poses the last
         proximal problem.
@@ -87,12 +83,8 @@ class PrivateSparseRun(PrivateLearningRun, SparseFit):
     covered: ClassVar[str] = "The coefficients, and all that follows from them, are"
     drawn: ClassVar[tuple[str, str]] = ("support", "coefficients that are not 0")
 
-    accounting: Accounting
-    ledger: tuple[Release, ...] = field(repr=False)
     settings: PrivateSettings
-    history: pd.DataFrame = field(repr=False)
-    interrupted: bool = False
-    center: Array | None = field(default=None, repr=False)
+    center: Array | None = None
     last_step: float | None = None
 
     @classmethod
@@ -135,7 +127,6 @@ class PrivateSparseRun(PrivateLearningRun, SparseFit):
             *(() if any(claim.holds for claim in self.accounting.claims) else (LEAK,)),
             "The penalty and the other options count as public: to choose them by scores of these rows, or to fit "
             "again, costs more.",
-            *(() if self.accounting.secure else (SEEDED,)),
         ]
 
     def cases(self) -> list[Case]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
@@ -19,9 +19,7 @@ from cvxpriv.numerics.later import pd
 from cvxpriv.penalties import ElasticNet, Loss, Penalty
 from cvxpriv.penalties.proximal import proximal_block
 from cvxpriv.reports.facts import Fact
-from cvxpriv.runs.codec import UNSAVED
-from cvxpriv.runs.learning_run import LearningRun, Start
-from cvxpriv.schedules.history import History
+from cvxpriv.runs.learning_run import LearningRun
 
 from .kkt import SparseResiduals, residuals
 
@@ -111,26 +109,19 @@ def support_fact(fit: SparseFit) -> Fact:
     return Fact("support", fit.support.size, "", sentence, "Coefficients that are not 0", kept, main=True)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class SparseRun(LearningRun, SparseFit):
-    """A solve of ISTDP (2) that is not private.
+    """A solve of ISTDP (2) that is not private. The objective is F(theta).
+
+    The column `far` of `history` names the piece of a proximal problem that was taken (`cvxpriv.penalties.proximal`),
+    and `newton` the number of Newton steps on the support that followed a pass.
 
     Attributes
     ----------
     gradient : ndarray, (d,) or (d + 1,)
         Gradient of the average loss at theta.
-    objective : float
-        The objective F(theta).
     step : float
         Length of the last step: with it `certify` poses the proximal problem.
-    iterations : int
-    settings : Settings
-    seconds : float
-    log : History
-    interrupted : bool
-        Whether a keyboard interrupt or a callback ended the solve.
-    tried : tuple of Start
-        The end of each start; `starts` is the table of them.
     """
 
     model: ClassVar[str] = "ISTDP"
@@ -138,15 +129,8 @@ class SparseRun(LearningRun, SparseFit):
     bounded: ClassVar[str] = "a convex loss with an elastic net or a square, lam > 0, and no intercept"
 
     gradient: Array
-    objective: float
     step: float
-    iterations: int
     settings: Settings
-    seconds: float
-    interrupted: bool = False
-    overdue: bool = False
-    tried: tuple[Start, ...] = ()
-    log: History = field(default_factory=History, repr=False, metadata=UNSAVED)
 
     @cached_property
     def kkt(self) -> SparseResiduals:
@@ -173,15 +157,6 @@ class SparseRun(LearningRun, SparseFit):
     def converged(self) -> bool:
         """Whether the KKT residual is within the requested tolerance."""
         return self.kkt.largest <= self.settings.tol
-
-    @property
-    def history(self) -> pd.DataFrame:
-        """The steps: iteration, block, objective, kkt, support, step, far, newton, seconds, engine, solver, status.
-
-        The column `far` names the piece of a proximal problem that was taken (`cvxpriv.penalties.proximal`), and
-        `newton` the number of Newton steps on the support that followed a pass.
-        """
-        return self.log.frame(0)
 
     def cases(self) -> list[Case]:
         """See `Run`. The case is the proximal problem at theta, whose own step it is where that problem is convex."""

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from cvxpriv.certify.cases import Case
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
-from cvxpriv.privacy import Accounting, Release
 from cvxpriv.reports.facts import Fact
-from cvxpriv.runs.learning_run import SEEDED, PrivateLearningRun
+from cvxpriv.runs.learning_run import PrivateLearningRun
 
 from .private_settings import PrivateSettings
 from .run import Fitted, consensus_fact
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class PrivateConsensusRun(PrivateLearningRun, Fitted):
     """A private consensus; parameters and predictions are those of `Fitted`, from the last release of every node.
 
@@ -26,11 +25,8 @@ class PrivateConsensusRun(PrivateLearningRun, Fitted):
 
     Attributes
     ----------
-    settings : PrivateSettings
     accounting : Accounting
         Accounting of the ledger: by each rule that of the node that spent most, as a record is in one node.
-    ledger : tuple of Release
-        Every node's release of every pass, and what it costs that node's records.
     privacy_loss : DataFrame
         One row a node: rows, alpha, `tight` and `printed` (RADMM (32); NaN for noise on minimisers), and
         `conventional`, the tight bound of conventional ADMM over as many iterations with the same noise. For Gaussian
@@ -39,8 +35,6 @@ class PrivateConsensusRun(PrivateLearningRun, Fitted):
         Everything that the nodes published with noise.
     history : DataFrame
         One row a pass, of published values: iteration, spread (distance of the nodes from their mean), dual_sum.
-    interrupted : bool
-        Whether the keyboard or a callback ended the run; the accounting is then of what was published.
     """
 
     model: ClassVar[str] = "RecycledADMM"
@@ -50,12 +44,8 @@ class PrivateConsensusRun(PrivateLearningRun, Fitted):
     drawn: ClassVar[tuple[str, str]] = ("spread", "all nodes' distance from the mean")
 
     settings: PrivateSettings
-    accounting: Accounting
-    ledger: tuple[Release, ...] = field(repr=False)
-    privacy_loss: pd.DataFrame = field(repr=False)
-    released: Array = field(repr=False)
-    history: pd.DataFrame = field(repr=False)
-    interrupted: bool = False
+    privacy_loss: pd.DataFrame
+    released: Array
 
     @property
     def posable(self) -> bool:
@@ -71,7 +61,6 @@ class PrivateConsensusRun(PrivateLearningRun, Fitted):
             "A node sees its own rows; against all others, the other nodes together, its records are protected.",
             "A person with records at several nodes is protected by the sum of what these nodes guarantee.",
             "The options count as public: to choose them by scores of these rows, or to fit again, costs more.",
-            *(() if self.accounting.secure else (SEEDED,)),
         ]
 
     @property

@@ -18,11 +18,9 @@ from cvxpriv.errors import DataError, ModelError
 from cvxpriv.learning.labels import class_probabilities, predicted
 from cvxpriv.numerics.arguments import require_counts, require_seed
 from cvxpriv.numerics.arrays import Array, Values
-from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Fact
 from cvxpriv.runs.codec import UNSAVED
-from cvxpriv.runs.learning_run import LearningRun, Start
-from cvxpriv.schedules.history import History
+from cvxpriv.runs.learning_run import LearningRun
 from cvxpriv.solvers.registry import DEFAULT_CHAIN
 
 from . import algorithm
@@ -146,33 +144,22 @@ def consensus_fact(fit: Fitted) -> Fact:
     )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class ConsensusRun(LearningRun, Fitted):
-    """A solved consensus.
+    """A solved consensus. The objective is sum_i O_i(f_i), and `history` has the figures of `algorithm.figures_of`.
 
     Attributes
     ----------
     state : mapping of str to ndarray
         The final state, without a leading axis (`blocks`); `f` is the paper's f(2K).
-    settings : Settings
     converged : bool
         Whether `kkt.largest` is at most the tolerance.
-    iterations : int
-        Passes.
-    objective : float
-        sum_i O_i(f_i).
     kkt : ConsensusResiduals
     gap : float, optional
         The objective (1) at the mean of the f_i is above its optimum by at most this, by strong convexity. None where
         R is no square or reg = 0: `no_gap`.
-    seconds : float
     problem : Problem, optional
         None in a run read from a file, or of nodes that are apart: the data are not in it.
-    log : History
-    interrupted : bool
-        Whether the keyboard or a callback ended the solve.
-    tried : tuple of Start
-        The end of each start; `starts` is the table of them.
     """
 
     model: ClassVar[str] = "RecycledADMM"
@@ -183,21 +170,9 @@ class ConsensusRun(LearningRun, Fitted):
     state: Values
     settings: Settings
     converged: bool
-    iterations: int
-    objective: float
     kkt: ConsensusResiduals
     gap: float | None
-    seconds: float
-    interrupted: bool = False
-    overdue: bool = False
-    tried: tuple[Start, ...] = ()
-    problem: Problem | None = field(default=None, repr=False, metadata=UNSAVED)
-    log: History = field(default_factory=History, repr=False, metadata=UNSAVED)
-
-    @property
-    def history(self) -> pd.DataFrame:
-        """Pass by pass: iteration, block, the figures of `algorithm.figures_of`, seconds, engine, solver, status."""
-        return self.log.frame(0)
+    problem: Problem | None = field(default=None, metadata=UNSAVED)
 
     def own_facts(self) -> tuple[Fact, ...]:
         return (consensus_fact(self),)
