@@ -9,8 +9,8 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from cvxpriv_models.privacy_funnel.band import band
 from cvxpriv_models.privacy_funnel.bound import bound
+from cvxpriv_models.privacy_funnel.curve import band
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 

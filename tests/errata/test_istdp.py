@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from cvxpriv_models.istdp import ISTDP
 from cvxpriv_models.istdp.closed_form import allowed_height, barzilai_borwein
-from cvxpriv_models.istdp.gist import STEPS, gist, initial_state
-from cvxpriv_models.istdp.line_search import Search
+from cvxpriv_models.istdp.gist import STEPS, Search, gist, initial_state
 from cvxpriv_models.istdp.printed import printed_noise
 from scipy.special import expit
 

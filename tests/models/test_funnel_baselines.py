@@ -194,7 +194,7 @@ def test_greedy_stops_only_where_every_further_merge_would_miss_the_rate():
 
 def test_a_merged_column_loses_what_the_two_mutual_informations_lose():
     p_sx = random_table(5, 3, 6)
-    leakage_drop, utility_drop = pair_drops(p_sx, 2)
+    leakage_drop, utility_drop = pair_drops(p_sx, p_sx[:, [2]])
     for other in (0, 1, 3, 4, 5):
         labels = np.arange(6)
         labels[other] = 2

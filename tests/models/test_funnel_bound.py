@@ -6,9 +6,9 @@ import itertools
 
 import numpy as np
 import pytest
-from cvxpriv_models.privacy_funnel.band import band
 from cvxpriv_models.privacy_funnel.bound import Prover, bound
 from cvxpriv_models.privacy_funnel.columns import mechanism_of, mixed_to_rate, utility
+from cvxpriv_models.privacy_funnel.curve import band
 from cvxpriv_models.privacy_funnel.perfect_privacy import perfect_privacy, silent_columns
 from cvxpriv_models.privacy_funnel.price import price
 from cvxpriv_models.privacy_funnel.pricing import FunnelPricing

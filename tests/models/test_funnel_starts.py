@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 from cvxpriv_models.privacy_funnel import closed_form, starts
-from cvxpriv_models.privacy_funnel.sorted_start import sorted_merging
+from cvxpriv_models.privacy_funnel.baselines import sorted_merging
 from hypothesis import given, settings, strategies as st
 
 from cvxpriv.errors import ModelError

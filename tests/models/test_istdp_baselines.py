@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from cvxpriv_models.istdp import ISTDP, output_perturbation, tilted
+from cvxpriv_models.istdp import ISTDP, objective_perturbation, output_perturbation
 from cvxpriv_models.istdp.clipping import clipped_rows, row_norms
 from cvxpriv_models.istdp.objective_perturbation import spend
 from cvxpriv_models.istdp.output_perturbation import minimiser_sensitivity
@@ -216,7 +216,7 @@ def test_what_the_analysis_does_not_cover_is_refused(
 
 @pytest.mark.slow
 def test_an_inexact_solve_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tilted, "STEPS", 1)
+    monkeypatch.setattr(objective_perturbation, "STEPS", 1)
     with pytest.raises(PrivacyError, match="J was not solved exactly enough"):
         model().solve_private(epsilon=EPSILON, delta=DELTA, method="objective-perturbation")
     monkeypatch.setattr(output_perturbation, "TOLERANCE", 1e-30)

@@ -11,7 +11,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from cvxpriv_models.admm_sharing import mechanism
-from cvxpriv_models.istdp import output_perturbation, tilted
+from cvxpriv_models.istdp import objective_perturbation, output_perturbation
 from cvxpriv_models.recycled_admm import newton
 
 from cvxpriv.learning.schema import PublicSchema
@@ -86,7 +86,7 @@ def test_entries_whose_squares_overflow_are_refused_in_words_that_do_not_tell_th
 
 def test_a_step_that_is_not_solved_says_so_without_a_number_of_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mechanism, "INEXACT", 0.0)
-    monkeypatch.setattr(tilted, "STEPS", 1)
+    monkeypatch.setattr(objective_perturbation, "STEPS", 1)
     monkeypatch.setattr(output_perturbation, "solve_from", lambda *args, **named: SimpleNamespace(converged=False))
     monkeypatch.setattr(newton, "LIMIT", 1)
     cases: list[tuple[Callable[..., Any], dict[str, Any]]] = [

@@ -124,9 +124,9 @@ def finished(
     names = {"z", "y", "weights", labels.LABELS}
     names |= {f"{name}/{m}" for name in ("v", "noise", "sensitivity", "kept") for m in range(parties)}
     return PrivateSharingRun(
-        problem.loss.name,
-        problem.classes,
-        columns,
+        loss_name=problem.loss.name,
+        classes=problem.classes,
+        columns=columns,
         settings=settings,
         accounting=spending.spent(
             ledger,

@@ -59,7 +59,7 @@ class NotPrivate(Fitted):
     seconds: float = field(default=float("nan"), metadata=UNSAVED)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class PrivateSharingRun(PrivateLearningRun):
     """The result of a private fit: its releases, and behind `not_private` the rest.
 

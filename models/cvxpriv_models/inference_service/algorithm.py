@@ -29,27 +29,23 @@ from . import closed_form, measures
 from .blocks import accuracy_block, marginal, row
 from .bregman import ascent, bregman_marginal, bregman_mechanism
 from .joint import joint
-from .measured import Constraints, Risen, constrained, measure, objective, rises, with_constraints
-from .nested_passes import OUTER, SOLVED, STILL, Options, consistent, keep, nested
+from .measured import (
+    OUTER,
+    SOLVED,
+    STILL,
+    Constraints,
+    Options,
+    Risen,
+    consistent,
+    constrained,
+    keep,
+    measure,
+    nested,
+    objective,
+    rises,
+    with_constraints,
+)
 from .problem import Problem
-
-__all__ = [
-    "AUTO",
-    "COLUMNS",
-    "JOINT",
-    "METHODS",
-    "OUTER",
-    "Moduli",
-    "Options",
-    "blocks",
-    "joint_step",
-    "joint_steps",
-    "lipschitz_of_slope",
-    "moduli",
-    "schedule",
-    "squarem",
-]
-
 
 AUTO = "auto"
 #: The method that proves its answer: column generation, and joint steps from there.

@@ -22,13 +22,11 @@ import numpy as np
 from cvxpriv.numerics.arrays import Array, Values
 
 from .marginal_roots import solve_marginal
-from .measures import cost
+from .measures import cost as cost
 from .simplex_rows import solve_rows
 
 if TYPE_CHECKING:
     from .problem import Problem
-
-__all__ = ["cost", "marginal", "multiplier", "one_pass", "posterior", "row"]
 
 
 def posterior(mechanism: Array, p_y: Array, p_s_given_y: Array) -> Array:

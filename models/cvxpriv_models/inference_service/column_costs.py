@@ -23,8 +23,6 @@ from .any_conjugate import conjugate_of
 from .line_costs import Lines
 from .problem import Problem
 
-__all__ = ["NOT_COUNTED", "Bent", "costs_of", "in_ratio", "within_ratios"]
-
 #: The share of the prior in columns at which tangents are taken: at the ends of the simplex they may be vertical.
 INWARD = 1e-6
 #: A ratio below this counts as this where a cost is computed.

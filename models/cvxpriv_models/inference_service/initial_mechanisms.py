@@ -16,8 +16,8 @@ from cvxpriv.mechanisms.mechanism import stochastic_matrix
 from cvxpriv.numerics.arguments import real_numbers
 from cvxpriv.numerics.arrays import Array
 
-from .algorithm import AUTO, Options
-from .measured import Constraints, objective
+from .algorithm import AUTO
+from .measured import Constraints, Options, objective
 from .problem import Problem
 from .solving import GRID, solve_starts
 from .starts import RARE, grid_start, merged, named_starts, random_starts

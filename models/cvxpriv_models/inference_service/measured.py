@@ -1,19 +1,27 @@
-"""The figures of a state, step by step: those of a run's history, and the stopping rules on them."""
+"""The figures of a state of IAS, the stopping rules on them, and outer steps of inner passes.
+
+The inner iterations of ADMM need not raise F, so the state carries `kept`, the best mechanism seen so far, and a
+nested loop begins its next outer step there.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Constraint
+from cvxpriv.numerics.arguments import require_counts, require_positive
 from cvxpriv.numerics.arrays import Array, Values, single, starts_in
-from cvxpriv.schedules.steps import Measure
+from cvxpriv.schedules.history import Below, Moved, Stop
+from cvxpriv.schedules.steps import Loop, Measure, Sweep, Update
 
-from . import kkt, measures
+from . import closed_form, kkt, measures
+from .blocks import accuracy_block
 from .joint import joint
 from .problem import Problem
 
@@ -108,3 +116,104 @@ def finished(problem: Problem, state: Values) -> Array:
     """Return each start's mechanism to report, (starts, |Y|, |U|): the last one, or the kept one if it is better."""
     last, kept = objective(problem, state["mechanism"]), objective(problem, state["kept"])
     return np.where((last >= kept - SAME)[:, None, None], state["mechanism"], state["kept"])
+
+
+#: Names under which loops stand in a run's history.
+OUTER, INNER = "outer", "inner"
+#: Difference of the cells of a joint step that stays.
+STILL = 1e-13
+#: With constraints joint steps end when F rises by less, which is what solvers know of it.
+SOLVED = 1e-11
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of the algorithms.
+
+    `tol`: The KKT residual of IAS (1) at which a start has converged.
+    `max_iter`: Most outer steps.
+    `rho`: The penalty of IAS (16).
+    `inner`: Most passes an outer step.
+    `inner_tol`: The paper's eta_p: an inner loop ends when no p(u) moves by more.
+    `c`: The modulus of the kernels of IAS (29).
+    `step`: Step of the gradient. None is a line search.
+    `accelerate`, {"auto", "none"}: Whether joint steps look ahead (`cvxpriv_models.inference_service.algorithm`).
+    """
+
+    tol: float = 1e-7
+    max_iter: int = 1000
+    rho: float = 1.0
+    inner: int = 100
+    inner_tol: float = 1e-6
+    c: float = 10.0
+    step: float | None = None
+    accelerate: str = "auto"
+
+    def __post_init__(self) -> None:
+        require_counts(max_iter=self.max_iter, inner=self.inner)
+        require_positive(tol=self.tol, rho=self.rho, inner_tol=self.inner_tol, c=self.c)
+        if self.step is not None:
+            require_positive(step=self.step)
+
+
+def nested(
+    problem: Problem,
+    steps: list[Block | Update],
+    options: Options,
+    constraints: Constraints,
+    fused: Callable[[Values], Values] | None = None,
+) -> Loop:
+    """Return outer steps of inner passes; with inner=1 one flat loop of passes, each followed by (9)."""
+    p_s_u = accuracy_block(problem)
+    every_step, stop = _watch(problem, options, constraints)
+    if options.inner == 1:
+        body = Sweep([Sweep(steps, fused=fused), p_s_u, keep(problem, back=False)])
+        return Loop(body, stop, options.max_iter, every_step, name=OUTER)
+    inner = Loop(
+        Sweep(steps, fused=fused),
+        stop=Moved("q", options.inner_tol),
+        limit=options.inner,
+        measure=lambda state: {"delta": np.abs(state["q"] - problem.p_y @ state["mechanism"]).sum(axis=-1)},
+        name=INNER,
+    )
+    return Loop(Sweep([inner, p_s_u, keep(problem, back=True)]), stop, options.max_iter, every_step, name=OUTER)
+
+
+def _watch(problem: Problem, options: Options, constraints: Constraints) -> tuple[Measure, Stop]:
+    """Return the measurements after an outer step, and the rule for the last one.
+
+    Where f has kinks the residual asks for a program of its own: it is left to the end of the run.
+    """
+    if constraints:
+        return constrained(problem, constraints), Risen(partial(objective, problem), SOLVED)
+    if not problem.divergence.smooth:
+        return figures(problem), Moved("mechanism", STILL)
+    return measure(problem), Below("kkt", options.tol)
+
+
+def keep(problem: Problem, back: bool) -> Update:
+    """Return the step that keeps the better of the mechanism and the kept one, and, if asked, goes back to it.
+
+    q and lambda go on as they are: from the same mechanism the next inner loop then ends elsewhere.
+    """
+
+    def fn(state: Values) -> Values:
+        better = objective(problem, state["mechanism"]) > objective(problem, state["kept"])
+        kept = np.where(better[:, None, None], state["mechanism"], state["kept"])
+        if not back:
+            return {"kept": kept}
+        posterior = closed_form.posterior(kept, problem.p_y, problem.p_s_given_y)
+        return {"kept": kept, "mechanism": kept, "posterior": posterior}
+
+    written = {"kept", "mechanism", "posterior"} if back else {"kept"}
+    return Update("keep", fn, reads=frozenset({"mechanism", "kept"}), writes=frozenset(written))
+
+
+def consistent(problem: Problem) -> Update:
+    """Return the step that sets q to the mechanism's own p(u)."""
+    return Update(
+        "p(u)",
+        lambda state: {"q": problem.p_y @ state["mechanism"]},
+        reads=frozenset({"mechanism"}),
+        writes=frozenset({"q"}),
+    )

@@ -30,13 +30,13 @@ from cvxpriv.schedules.problem_starts import run_each
 from cvxpriv.tables.joint import JointTable
 
 from . import algorithm, options
-from .algorithm import AUTO, COLUMNS, Options
+from .algorithm import AUTO, COLUMNS
 from .bound import CERTIFIED, LARGEST_BETA, ServiceBound, bound
 from .facts import SIDES
 from .initial_mechanisms import fitted, given, initial
 from .joint import joint
 from .kkt import residuals
-from .measured import with_constraints
+from .measured import Options, with_constraints
 from .options import require_solvable, warn_without_guarantee
 from .priced_constraints import PricedConstraints
 from .problem import Problem

@@ -12,8 +12,8 @@ from cvxpriv.errors import ModelError, NoGuaranteeWarning, warn
 from cvxpriv.runs import shared_options as shared
 from cvxpriv.runs.options import Option
 
-from .algorithm import AUTO, COLUMNS, METHODS, ROW_CONSTRAINTS, Options, moduli
-from .measured import Constraints
+from .algorithm import AUTO, COLUMNS, METHODS, ROW_CONSTRAINTS, moduli
+from .measured import Constraints, Options
 from .problem import Problem
 
 Beta = Annotated[

@@ -25,11 +25,12 @@ from cvxpriv.tables.documents import table_of
 from cvxpriv.tables.protection import published
 
 from . import algorithm, kkt
-from .algorithm import Moduli, Options, moduli
+from .algorithm import Moduli, moduli
 from .bound import ServiceBound, bound_of
 from .certificates import local_gap
 from .facts import NOTHING, by_solver, inference_facts
 from .kkt import PointResiduals
+from .measured import Options
 from .problem import Problem
 from .starts import symbol_values
 

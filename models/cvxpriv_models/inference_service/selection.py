@@ -16,7 +16,7 @@ from . import algorithm
 from .algorithm import AUTO
 from .bound import ServiceBound
 from .facts import NOTHING
-from .measured import Constraints, measure
+from .measured import OUTER, Constraints, measure
 from .problem import Problem
 from .run import InferenceRun, Settings
 from .solving import polished, pooled
@@ -83,7 +83,7 @@ def _table(
 ) -> pd.DataFrame:
     measured = measure(problem, constraints)(state)
     columns = {name: measured[name] for name in ("objective", "accuracy", "leakage", "kkt")}
-    rows = [start for r in log.records if r.block in (algorithm.OUTER, algorithm.JOINT) for start in r.starts]
+    rows = [start for r in log.records if r.block in (OUTER, algorithm.JOINT) for start in r.starts]
     iterations = np.bincount(np.array(rows, dtype=int), minlength=len(origins))
     table = pd.DataFrame({"origin": origins, **columns, "iterations": iterations, "converged": measured["kkt"] <= tol})
     return table.rename_axis("start")

@@ -18,8 +18,6 @@ from cvxpriv.numerics.arrays import Array
 from .local_maxima import distinct, sharpened
 from .pricing import Inner, Pricing, Surface
 
-__all__ = ["QUICK", "SURE", "Master", "Pace", "minima", "settle", "starting_shares"]
-
 #: tau falls to this.
 LAST_TAU = 1e-4
 #: Newton steps at one tau; the fall, relative to tau, below which they stop.

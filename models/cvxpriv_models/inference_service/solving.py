@@ -19,8 +19,8 @@ from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Context, Loop
 
 from . import algorithm, closed_form, kkt
-from .algorithm import AUTO, Options
-from .measured import Constraints, finished, objective
+from .algorithm import AUTO
+from .measured import Constraints, Options, finished, objective
 from .problem import Problem
 from .starts import grid_start, initial_state, without_rare
 

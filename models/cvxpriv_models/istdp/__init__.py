@@ -4,7 +4,7 @@ Yuan, Peng: "Iterative Shrink Threshold Differential Privacy Algorithm Based on 
 (in Chinese).
 """
 
-from .line_search import Search
+from .gist import Search
 from .model import ISTDP
 from .private_run import PrivateSparseRun
 from .problem import Problem

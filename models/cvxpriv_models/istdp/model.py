@@ -31,7 +31,7 @@ from cvxpriv.runs.options import Option, declared
 from . import options
 from .algorithm import METHODS, blocks, schedule, solve_from
 from .clipping import ADJACENCIES
-from .line_search import Search
+from .gist import Search
 from .on_rows import SparseOnRows
 from .path import path_table
 from .private import PRIVATE_METHODS, solve_private

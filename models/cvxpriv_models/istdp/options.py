@@ -8,8 +8,7 @@ from cvxpriv.penalties import Loss, Penalty
 from cvxpriv.runs.options import Option
 
 from .centring import CENTRES
-from .gist import STEPS
-from .line_search import Search
+from .gist import STEPS, Search
 
 LossName = Annotated[
     str | Loss,

@@ -20,7 +20,7 @@ from cvxpriv.privacy import GaussianNoise, Noise, Release
 
 from .algorithm import schedule, solve_from
 from .clipping import ADJACENCIES, MOST_ROWS, clipped_rows
-from .line_search import Search
+from .gist import Search
 from .private_options import Divisor
 from .private_run import PrivateSettings, PrivateSparseRun
 from .problem import Problem

@@ -25,12 +25,12 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.information import entropy, mutual_information
 from cvxpriv.tables.joint import JointTable
 
+from .baselines import sorted_merging
 from .columns import mechanism_of, mixed_to_rate, utility
 from .perfect_privacy import silent_columns
 from .pricing import LARGEST_S, FunnelPricing
 from .pricing_small import solved_at_once
 from .problem import Problem
-from .sorted_start import sorted_merging
 
 NUDGES = (4e-15, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9)
 """Distances above the rate, in nats, at which the master is solved until the mechanism's own I(X;Y) reaches it; the

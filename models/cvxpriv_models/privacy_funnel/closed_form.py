@@ -27,25 +27,7 @@ import numpy as np
 
 from cvxpriv.numerics.arrays import Array
 
-from .multiplier import FLOOR, rows_at_root
-
-__all__ = [
-    "FLOOR",
-    "Array",
-    "Descent",
-    "State",
-    "complete",
-    "conditional_entropy",
-    "descent",
-    "expectation",
-    "iteration",
-    "leakage",
-    "marginal",
-    "mechanism",
-    "posterior",
-    "relaxed_objective",
-    "utility",
-]
+from .multiplier import FLOOR as FLOOR, rows_at_root
 
 State = dict[str, Array]
 

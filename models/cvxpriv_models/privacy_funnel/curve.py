@@ -1,18 +1,95 @@
-"""The privacy-utility trade-off curve as a table."""
+"""The privacy-utility trade-off curve: as a table, and between certified bounds from one parametric program."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from cvxpriv.bounds.pricing import INTERRUPTED
+from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
+from cvxpriv.tables.joint import JointTable
 
-from .bound import FunnelBound
+from .bound import FunnelBound, Prover
 from .columns import utility
+from .problem import Problem
 from .run import FunnelRun
+
+LEAST_SHARE = 1e-3
+"""Share of the time limit that each rate gets at least."""
+
+
+@dataclass(frozen=True)
+class Band:
+    """The least leakage between two curves.
+
+    `rates`: Nats, in the order asked for; after a keyboard interrupt, those that were reached.
+    `lower`, `upper`: Nats; no mechanism at that rate leaks less than `lower`, and one leaks `upper`.
+    `points`: The mechanism and the certificate of each rate.
+    `reached`: Their places among the rates asked for: all, but for an interrupt.
+    """
+
+    rates: Array
+    lower: Array
+    upper: Array
+    points: tuple[FunnelBound, ...]
+    reached: tuple[int, ...]
+
+    @property
+    def gap(self) -> float:
+        """The largest distance between the two curves, nats."""
+        return float((self.upper - self.lower).max(initial=0.0))
+
+
+def band(
+    joint: JointTable | ArrayLike,
+    rates: Sequence[float] | Array,
+    gap: float = 1e-6,
+    time_limit: float = 60.0,
+    seed: int = 0,
+) -> Band:
+    """Bound the least leakage at many rates; columns found at one rate serve at the next.
+
+    They are found at the highest rate first. A keyboard interrupt ends the band at the rate that it cuts, whose bounds
+    hold too.
+
+    `joint`: P(S, X).
+    `rates`: Nats, each 0 <= R <= H(X).
+    `gap`: Wanted upper - lower, nats.
+    `time_limit`: Seconds for the whole band: each rate may take an even share of what is left.
+    `seed`: Seed of the local search.
+    Raises DataError: The table is no joint distribution.
+    Raises ModelError: There is no rate, or a rate, the gap or the time limit is out of range.
+
+    Examples
+    --------
+    >>> found = band([[0.3, 0.1, 0.1], [0.05, 0.15, 0.3]], rates=[0.2, 0.5, 0.8])
+    >>> found.gap <= 1e-6, bool(np.all(np.diff(found.upper) >= 0.0))
+    (True, True)
+    """
+    problems = [Problem.of(joint, float(rate), "nats", None) for rate in rates]
+    if not problems:
+        raise ModelError("rates is empty: pass at least one rate in nats")
+    prover, left, found = Prover(problems[0].table.probabilities, seed=seed), time_limit, {}
+    order = sorted(range(len(problems)), key=lambda k: -problems[k].rate)
+    for waiting, k in zip(range(len(order), 0, -1), order, strict=True):
+        found[k] = prover.at(problems[k].rate, gap, max(left / waiting, LEAST_SHARE * time_limit))
+        left -= found[k].seconds
+        if prover.interrupted:
+            found[k] = replace(found[k], reason=INTERRUPTED)
+            break
+    reached = tuple(sorted(found))
+    points = tuple(found[k] for k in reached)
+    rates, lower, upper = (
+        np.array(values) for values in zip(*((one.rate, one.lower, one.upper) for one in points), strict=True)
+    )
+    return Band(rates, lower, upper, points, reached)
 
 
 def curve_row(fraction: float, solved: FunnelRun) -> dict[str, Any]:

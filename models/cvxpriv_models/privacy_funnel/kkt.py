@@ -19,9 +19,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cvxpriv.numerics.arrays import Array
 from cvxpriv_models.privacy_funnel import closed_form
 
-from .closed_form import Array, State
+from .closed_form import State
 
 _TINY = float(np.finfo(np.float64).tiny)
 _SEARCHES = 80

@@ -31,17 +31,15 @@ from cvxpriv.schedules.steps import Context
 from cvxpriv.tables.joint import JointTable
 
 from . import algorithm, optimum
-from .alphabet import usual_size
-from .band import band
 from .bound import FunnelBound, bound
 from .cells import Cells
 from .constrained_bound import bound_under
 from .constrained_start import constrained_start, refused
-from .curve import certified_row, curve_row, lower_envelope
+from .curve import band, certified_row, curve_row, lower_envelope
 from .facts import SIDES
 from .perfect_privacy import PerfectPrivacy, perfect_privacy
 from .population import Population, population_interval
-from .problem import RATE_UNITS, Problem
+from .problem import RATE_UNITS, Problem, usual_size
 from .run import FunnelRun, Settings
 from .solving import best_run, initial, solve_starts
 

@@ -25,12 +25,11 @@ from cvxpriv.schedules.steps import Context, Loop
 
 from . import algorithm, closed_form, optimum
 from .algorithm import Constraints
-from .baselines import agglomerative
+from .baselines import agglomerative, sorted_merging
 from .bound import FunnelBound
 from .most_told import most_told
 from .problem import Problem
 from .run import FunnelRun, Settings
-from .sorted_start import sorted_merging
 from .starts import feasible_starts, softened
 
 #: Distance below the rate allowed for a start: the rounding of a mechanism's rows in a file.

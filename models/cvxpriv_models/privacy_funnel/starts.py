@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cvxpriv.errors import ModelError
+from cvxpriv.numerics.arrays import Array
 
-from .closed_form import FLOOR, Array
+from .closed_form import FLOOR
 
 Labels = npt.NDArray[np.int64]
 

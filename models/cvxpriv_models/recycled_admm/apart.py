@@ -34,7 +34,6 @@ from .algorithm import LOOP
 from .apart_messages import SPOKEN
 from .apart_node import Allowance, ConsensusNode
 from .blocks import dual_update, penalty_step
-from .default_eta import fastest_eta
 from .eta import checked_gamma
 from .graph import Network
 from .methods import METHODS, PRIVATE_METHODS, RECYCLING, penalty_table, usual_method
@@ -43,6 +42,7 @@ from .private_run import PrivateConsensusRun
 from .private_settings import PrivateSettings, Releases
 from .problem import Problem
 from .public_defaults import Privacy
+from .rate import fastest_eta
 from .run import ConsensusRun, Settings
 from .updates import EDGE
 

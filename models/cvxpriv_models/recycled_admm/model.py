@@ -33,7 +33,6 @@ from cvxpriv.schedules.steps import Context
 
 from . import algorithm, kkt, options
 from .conditions import ConvergenceConditions, conditions, sweep
-from .default_eta import default_eta
 from .eta import checked_gamma
 from .methods import METHODS, PRIVATE_METHODS, RECYCLING, penalty_table, usual_method
 from .on_rows import ConsensusOnRows
@@ -41,7 +40,7 @@ from .private import planned, posed, require_replaced, solve_private
 from .private_run import PrivateConsensusRun
 from .problem import Problem, Shard
 from .public_defaults import GAUSSIAN, Privacy
-from .rate import linear_rate
+from .rate import default_eta, linear_rate
 from .run import ConsensusRun, Settings
 from .updates import EDGE
 

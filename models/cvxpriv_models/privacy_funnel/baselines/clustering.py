@@ -175,8 +175,8 @@ def _nearest_first(columns: Array, subset: IntArray, multiplier: float) -> IntAr
     outside[subset] = False
     rest = np.flatnonzero(outside)
     union = columns[:, subset].sum(axis=1)
-    leakage_drop, utility_drop = pair_drops(np.column_stack([columns[:, rest], union]), rest.size)
-    change = (multiplier * utility_drop - leakage_drop)[:-1]
+    leakage_drop, utility_drop = pair_drops(columns[:, rest], union[:, None])
+    change = multiplier * utility_drop - leakage_drop
     return np.concatenate([subset, rest[np.argsort(change, kind="stable")]])
 
 

@@ -1,4 +1,4 @@
-"""Greedy merging.
+"""Greedy merging of pairs, and of neighbours in a line.
 
 Makhdoumi, Salamatian, Fawaz and Medard 2014, "From the Information Bottleneck to the Privacy Funnel".
 
@@ -12,6 +12,10 @@ joint column ``P(S, Y=i)`` with mass ``r_i``::
     drop of I(S;Y) = drop of I(X;Y) - sum_s [h(b_si) + h(b_sj) - h(b_si + b_sj)]
 
 so after a merge only the pairs with the new column are evaluated anew.
+
+`sorted_merging` is for large alphabets, where all pairs, again and again, are a minute of work at 400 symbols. Symbols
+stand in the order of the first principal component of P(S|x), and only neighbours are merged: hundredths of a second at
+1000 symbols.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
-from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.arrays import Array, IntArray
 from cvxpriv_models.privacy_funnel.baselines.outcome import (
     RATE_SLACK,
     Baseline,
@@ -30,16 +34,14 @@ from cvxpriv_models.privacy_funnel.baselines.outcome import (
 )
 
 
-def pair_drops(columns: Array, one: int) -> tuple[Array, Array]:
-    """Return the losses of I(S;Y) and of I(X;Y), nats, ``(|Y|,)``, when one column is merged with each of them all.
+def pair_drops(columns: Array, others: Array) -> tuple[Array, Array]:
+    """Return the losses of I(S;Y) and of I(X;Y), nats, ``(n,)``, when columns of ``P(S, Y)`` are merged with others.
 
-    `columns`, ``(|S|, |Y|)``, are ``P(S, Y)`` of a deterministic mechanism. The column's entry with itself has no
-    meaning.
+    `columns`, ``(|S|, n)``, and `others`, ``(|S|, n)`` or one, ``(|S|, 1)``, are those of a deterministic mechanism.
     """
-    mass = columns.sum(axis=0)
-    other = columns[:, [one]]
-    utility_drop = entr(mass) + entr(mass[one]) - entr(mass + mass[one])
-    joint_drop = (entr(columns) + entr(other) - entr(columns + other)).sum(axis=0)
+    mass, other_mass = columns.sum(axis=0), others.sum(axis=0)
+    utility_drop = entr(mass) + entr(other_mass) - entr(mass + other_mass)
+    joint_drop = (entr(columns) + entr(others) - entr(columns + others)).sum(axis=0)
     return utility_drop - joint_drop, utility_drop
 
 
@@ -67,7 +69,7 @@ class Clusters:
         self.labels: NDArray[np.int64] = np.arange(size)
         self.columns = p_sx.copy()
         self.alive = np.ones(size, dtype=bool)
-        drops = [pair_drops(p_sx, symbol) for symbol in range(size)]
+        drops = [pair_drops(p_sx, p_sx[:, [symbol]]) for symbol in range(size)]
         self.leakage_drop = np.array([leakage for leakage, _ in drops])
         self.utility_drop = np.array([utility for _, utility in drops])
         self.leakage_drop[np.tril_indices(size)] = -np.inf
@@ -92,7 +94,7 @@ class Clusters:
         self.labels[np.isin(self.labels, gone)] = head
         self.leakage_drop[gone, :] = -np.inf
         self.leakage_drop[:, gone] = -np.inf
-        leakage, utility = pair_drops(self.columns, head)
+        leakage, utility = pair_drops(self.columns, self.columns[:, [head]])
         leakage[~self.alive] = -np.inf
         self.leakage_drop[:head, head], self.leakage_drop[head, head + 1 :] = leakage[:head], leakage[head + 1 :]
         self.utility_drop[:head, head], self.utility_drop[head, head + 1 :] = utility[:head], utility[head + 1 :]
@@ -120,3 +122,46 @@ def greedy(p_sx: Array, rate: float) -> Baseline:
         clusters.merge(np.array(np.unravel_index(best, allowed.shape)))
         merges += 1
     return measured("greedy", p_sx, indicator(clusters.labels), merges)
+
+
+def sorted_merging(joint: Array, rate: float) -> Array:
+    """Merge neighbours that cost most leakage for each nat of utility, as long as I(X;Y) >= rate.
+
+    `joint`, ``(|S|, |X|)``: P(S, X), every column with mass. `rate`: Nats, at most H(X).
+    Returns ``(|X|, n)``: A deterministic mechanism P(Y|X).
+
+    Examples
+    --------
+    >>> sorted_merging(np.array([[0.3, 0.1, 0.1], [0.0, 0.25, 0.25]]), rate=0.6).shape
+    (3, 2)
+    """
+    order = _line(joint)
+    columns, groups = joint[:, order], np.arange(len(order))
+    utility = float(entr(columns.sum(axis=0)).sum())
+    leakage_drop, utility_drop = pair_drops(columns[:, :-1], columns[:, 1:])
+    while columns.shape[1] > 1:
+        worth = leakage_drop / np.maximum(utility_drop, RATE_SLACK)
+        worth[utility - utility_drop < rate - RATE_SLACK] = -np.inf
+        at = int(worth.argmax())
+        if worth[at] == -np.inf:
+            break
+        utility -= float(utility_drop[at])
+        columns[:, at] += columns[:, at + 1]
+        columns = np.delete(columns, at + 1, axis=1)
+        groups = groups - (groups > at)
+        leakage_drop, utility_drop = np.delete(leakage_drop, at), np.delete(utility_drop, at)
+        beside = slice(max(at - 1, 0), min(at + 1, columns.shape[1] - 1))
+        drops = pair_drops(columns[:, beside], columns[:, beside.start + 1 : beside.stop + 1])
+        leakage_drop[beside], utility_drop[beside] = drops
+    first = np.array([order[groups == group].min() for group in range(columns.shape[1])])
+    labels = np.empty_like(order)
+    labels[order] = first[groups]
+    return indicator(labels)
+
+
+def _line(joint: Array) -> IntArray:
+    """The symbols of X in the order of the first principal component of P(S|x)."""
+    p = joint.sum(axis=0)
+    centred = joint / p - joint.sum(axis=1, keepdims=True)
+    _, axes = np.linalg.eigh((centred * p) @ centred.T)
+    return np.asarray(np.argsort(axes[:, -1] @ centred, kind="stable"))
