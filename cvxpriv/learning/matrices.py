@@ -13,6 +13,8 @@ from cvxpriv.numerics.arrays import Array
 
 #: Dense rows, or sparse ones by rows.
 Matrix = Array | sparse.csr_array
+#: Size below which sums of squares may have lost some to underflow.
+LEAST_SQUARE = 1e-280
 
 
 def checked_matrix(name: str, given: Any, most: float, *, axes: str = "rows, columns", remedy: str = "") -> Matrix:
@@ -51,3 +53,32 @@ def with_column(rows: Any, height: float = 1.0) -> Any:
     if sparse.issparse(rows):
         return sparse.csr_array(sparse.hstack([cast(Any, rows), sparse.csr_array(column)]))
     return np.hstack([rows, column])
+
+
+def row_norms(rows: Matrix) -> Array:
+    """Return the Euclidean norm of each row, (n,), never too small: a lost square would let a row through.
+
+    Where squares leave the range of doubles it is a bound, sqrt(d) times the largest entry.
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        if isinstance(rows, np.ndarray):
+            squares = np.einsum("ij,ij->i", rows, rows)
+        else:
+            squares = np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+    norms = np.asarray(np.sqrt(squares))
+    odd = np.flatnonzero((squares < LEAST_SQUARE) | ~np.isfinite(squares))
+    if odd.size:
+        chosen = rows[odd]
+        most = chosen.max(axis=1), chosen.min(axis=1)
+        largest = [np.abs(side if isinstance(side, np.ndarray) else side.toarray()).ravel() for side in most]
+        with np.errstate(over="ignore"):
+            norms[odd] = np.sqrt(rows.shape[1]) * np.maximum(*largest)
+    return norms
+
+
+def shortened(rows: Matrix, bound: float) -> Matrix:
+    """Return the rows, with those longer than `bound` shortened to it."""
+    share = bound / np.maximum(row_norms(rows), bound)
+    if isinstance(rows, np.ndarray):
+        return rows * share[:, None]
+    return sparse.csr_array(sparse.diags_array(share) @ rows)

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from cvxpriv_models.istdp import ISTDP, objective_perturbation, output_perturbation
-from cvxpriv_models.istdp.clipping import clipped_rows, row_norms
 from cvxpriv_models.istdp.objective_perturbation import spend
 from cvxpriv_models.istdp.output_perturbation import minimiser_sensitivity
 from cvxpriv_models.istdp.problem import Problem
 from scipy.special import expit
 
 from cvxpriv.errors import ModelError, PrivacyError
+from cvxpriv.learning.matrices import row_norms, shortened
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties import ElasticNet
 from cvxpriv.privacy import BallNoise, GaussianNoise, Noise, audit, noise_scale
@@ -47,8 +47,8 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("sparse", [False, True])
 def test_long_rows_are_shortened_to_the_bound_and_short_ones_are_left(sparse: bool) -> None:
     x = np.array([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0]])
-    shortened = clipped_rows(sp.csr_array(x) if sparse else x, 1.0)
-    dense = shortened if isinstance(shortened, np.ndarray) else shortened.toarray()
+    short = shortened(sp.csr_array(x) if sparse else x, 1.0)
+    dense = short if isinstance(short, np.ndarray) else short.toarray()
     np.testing.assert_allclose(dense, [[0.6, 0.8], [0.3, 0.4], [0.0, 0.0]], rtol=1e-15)
 
 
@@ -243,7 +243,7 @@ def test_a_saved_baseline_reads_back(algorithm: str, tmp_path: Any) -> None:
 def test_the_rows_that_count_are_the_shortened_ones() -> None:
     x, y = data()
     problem: Problem = ISTDP(100.0 * x, y, penalty="l2:0.05").problem
-    assert row_norms(clipped_rows(problem.design, 1.0)).max() <= 1.0 + 1e-12
+    assert row_norms(shortened(problem.design, 1.0)).max() <= 1.0 + 1e-12
     assert isinstance(problem.penalty, ElasticNet)
 
 

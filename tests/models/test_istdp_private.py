@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from cvxpriv_models.istdp import ISTDP, PrivateSparseRun, noisy_descent, printed
-from cvxpriv_models.istdp.clipping import ClippedGradient, clipped_slopes, row_norms
+from cvxpriv_models.istdp.clipping import ClippedGradient, clipped_slopes
 from cvxpriv_models.istdp.noisy_descent import PUBLIC, private_loop
 from cvxpriv_models.istdp.private_options import public_step_limit
 from cvxpriv_models.istdp.private_run import PrivateSettings
 
 from cvxpriv.errors import ModelError, PrivacyError
+from cvxpriv.learning.matrices import row_norms
 from cvxpriv.learning.schema import PublicSchema
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy import GaussianNoise, PrivacyWarning, audit

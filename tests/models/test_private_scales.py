@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import mpmath
+import networkx as nx
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from cvxpriv_models.admm_sharing import labels, spending
 from cvxpriv_models.istdp.objective_perturbation import spend
 from cvxpriv_models.istdp.private_options import counted_rows
 
+from cvxpriv.errors import PrivacyError
+from cvxpriv.learning.matrices import row_norms, shortened
+from cvxpriv.models import ADMMSharing, RecycledADMM
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy import BallNoise, GaussianNoise, Noise
 
@@ -76,3 +83,20 @@ def test_corollary_1_is_its_formula_by_hand_and_says_where_its_theorem_ends() ->
     passes = next(passes for passes, scale in scales.items() if scale * (1.0 / scale) == 1.0)
     at_the_end = spending.corollary_1(1.0 / scales[passes], passes, delta)
     assert (at_the_end.holds, at_the_end.note) == (True, "")
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_rows_whose_squares_underflow_are_beyond_a_bound_that_they_exceed(sparse: bool) -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(-0.5, 0.5, size=(60, 4)) * 1e-170  # of norm about 1e-170, and 1e-175 is asked for
+    labels = np.where(rng.random(60) > 0.5, 1, -1)
+    given: Any = sp.csr_array(rows) if sparse else rows
+    consensus = RecycledADMM(nx.path_graph(3), [(given[i::3], labels[i::3]) for i in range(3)])
+    with pytest.raises(PrivacyError, match="row_bound=1e-175 does not hold"):
+        consensus.solve_private(epsilon=1.0, row_bound=1e-175)
+    sharing = ADMMSharing([given[:, :2], given[:, 2:]], labels)
+    for relation, bound in (("replace-one", "row_bound"), ("column", "column_bound")):
+        with pytest.raises(PrivacyError, match=f"{bound}=1e-175 does not hold"):
+            sharing.solve_private(epsilon=1.0, delta=1e-5, adjacency=relation, **{bound: 1e-175})
+    short = shortened(given, 1e-175)
+    assert row_norms(short).max() <= 1e-175 * 2.0  # a bound of norms, from the largest entries

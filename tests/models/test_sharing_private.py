@@ -237,7 +237,7 @@ def test_a_seeded_run_repeats_and_says_that_its_guarantee_hangs_on_the_seed() ->
         ]
     assert np.array_equal(runs[0].not_private.coefficients[0], runs[1].not_private.coefficients[0])
     assert not runs[0].accounting.secure
-    assert any("seed" in line for line in runs[0].warnings)
+    assert any("seed" in line for line in runs[0].facts.promises)
 
 
 def test_shrinking_keeps_a_clear_share_and_forgets_a_drowned_one() -> None:

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
 from cvxpriv.errors import ModelError, NoGuaranteeWarning, warn
+from cvxpriv.learning.matrices import row_norms
 from cvxpriv.numerics.later import pd
 from cvxpriv.penalties.box import bounded
 
 from .factor import Factor
 from .lagrangian import descent
-from .problem import Part, Problem
+from .problem import Problem
 from .schemes import Scheme
 
 #: Distance of a row's norm from 1 that is rounding.
@@ -157,7 +157,7 @@ def _penalty(problem: Problem, scheme: Scheme, factors: Sequence[Factor], rho: f
 def _regularity(problem: Problem) -> list[Row]:
     convex = all(one.ridge is not None for one in problem.penalties)
     compact = all(bounded(one) for one in problem.penalties)
-    norms = [np.sqrt(_squares(part)) for part in problem.parts]
+    norms = [row_norms(part) for part in problem.parts]
     low, high = min(float(n.min()) for n in norms), max(float(n.max()) for n in norms)
     return [
         Row("1.4 R_m convex or smooth", "one of them", "convex", True, "the same", True),
@@ -190,13 +190,6 @@ def _regularity(problem: Problem) -> list[Row]:
 
 def _smoothness_of(problem: Problem) -> float:
     return float(problem.weights.max()) * problem.loss.smoothness
-
-
-def _squares(part: Part) -> np.ndarray:
-    """Return the squared norms of the rows."""
-    if sparse.issparse(part):
-        return np.asarray(part.multiply(part).sum(axis=1)).ravel()
-    return np.asarray(np.einsum("ij,ij->i", part, part))
 
 
 def _few(values: Sequence[float]) -> str:

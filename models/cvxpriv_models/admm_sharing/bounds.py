@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from cvxpriv.errors import PrivacyError, shown, suggest
+from cvxpriv.learning.matrices import row_norms, shortened
 from cvxpriv.numerics.arguments import finite_double
 from cvxpriv.numerics.arrays import Array
 
@@ -64,12 +65,11 @@ def within(problem: Problem, adjacency: str, bounds: tuple[float, ...], clip_dat
     name = ADJACENCIES[adjacency][0]
     parts = []
     for m, (part, bound) in enumerate(zip(problem.parts, bounds, strict=True)):
-        sizes = _sizes(part, adjacency)
-        largest = float(sizes.max(initial=0.0))
+        largest = float(_sizes(part, adjacency).max(initial=0.0))
         if largest <= bound * (1.0 + ROUNDING):
             parts.append(part)
         elif clip_data:
-            parts.append(_clipped(part, adjacency, bound, sizes))
+            parts.append(_clipped(part, adjacency, bound))
         else:
             raise PrivacyError(
                 f"{name}={bound:g} does not hold: parts[{m}] has a larger {name.removesuffix('_bound')}. Pass a public "
@@ -95,20 +95,18 @@ def _sizes(part: Part, adjacency: str) -> Array:
     if adjacency == "cell":
         entries = part.data if sparse.issparse(part) else part
         return np.array([np.abs(entries).max(initial=0.0)])
-    axis = 0 if adjacency == "column" else 1
-    squares = part.multiply(part) if sparse.issparse(part) else part * part
-    return np.asarray(np.sqrt(np.asarray(squares.sum(axis=axis)).ravel()))
+    return row_norms(_turned(part) if adjacency == "column" else part)
 
 
-def _clipped(part: Part, adjacency: str, bound: float, sizes: Array) -> Part:
+def _clipped(part: Part, adjacency: str, bound: float) -> Part:
     if adjacency == "cell":
         if not sparse.issparse(part):
             return np.clip(part, -bound, bound)
         cut = part.copy()
         cut.data = np.clip(cut.data, -bound, bound)
         return cut
-    scale = np.minimum(1.0, bound / np.maximum(sizes, np.finfo(float).tiny))
-    if sparse.issparse(part):
-        diagonal = sparse.diags_array(scale)
-        return sparse.csr_array(part @ diagonal if adjacency == "column" else diagonal @ part)
-    return part * (scale if adjacency == "column" else scale[:, None])
+    return _turned(shortened(_turned(part), bound)) if adjacency == "column" else shortened(part, bound)
+
+
+def _turned(part: Part) -> Part:
+    return part.T if isinstance(part, np.ndarray) else sparse.csr_array(part.T)

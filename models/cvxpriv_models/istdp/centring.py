@@ -24,12 +24,13 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from cvxpriv.errors import ModelError
+from cvxpriv.learning.matrices import shortened
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.rounding import sum_rounding
 from cvxpriv.penalties import Loss
 from cvxpriv.privacy import GaussianNoise, Noise, Release
 
-from .clipping import MOST_ROWS, clipped_rows
+from .clipping import MOST_ROWS
 from .design import Design
 from .problem import Problem
 
@@ -166,7 +167,7 @@ def release_centre(problem: Problem, row_bound: float, divisor: int, mu: float, 
     """Release the moments of rows shortened to `row_bound`, the intercept's column left out, for a part of mu."""
     features = problem.features
     rows = problem.design[:, :features]
-    short = clipped_rows(rows if isinstance(rows, np.ndarray) else sp.csr_array(rows), row_bound)
+    short = shortened(rows if isinstance(rows, np.ndarray) else sp.csr_array(rows), row_bound)
     short = short / row_bound if isinstance(short, np.ndarray) else sp.csr_array(short / row_bound)
     sensitivity = moments_sensitivity(divisor, features, adjacency)
     gaussian = GaussianNoise(sensitivity, mu * float(np.sqrt(SHARE)), features + features * (features + 1) // 2)

@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
+from cvxpriv.learning.matrices import row_norms
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.rounding import sum_rounding
 
@@ -26,43 +27,12 @@ BLOCK = 1024
 #: Largest ratio of rows to the public divisor that the rounding bound covers, where the number of rows is private.
 MOST_ROWS = 4
 
-#: Size below which sums of squares may have lost some to underflow.
-LEAST_SQUARE = 1e-280
-
-
-def row_norms(design: Design) -> Array:
-    """Return the Euclidean norm of each row, (n,), never too small: a lost square would let a row through.
-
-    Where squares leave the range of doubles it is a bound, sqrt(d) times the largest entry.
-    """
-    with np.errstate(over="ignore", under="ignore"):
-        if isinstance(design, np.ndarray):
-            squares = np.einsum("ij,ij->i", design, design)
-        else:
-            squares = np.asarray(design.multiply(design).sum(axis=1)).ravel()
-    norms = np.asarray(np.sqrt(squares))
-    odd = np.flatnonzero((squares < LEAST_SQUARE) | ~np.isfinite(squares))
-    if odd.size:
-        chosen = design[odd]
-        most = chosen.max(axis=1), chosen.min(axis=1)
-        largest = [np.abs(side if isinstance(side, np.ndarray) else side.toarray()).ravel() for side in most]
-        with np.errstate(over="ignore"):
-            norms[odd] = np.sqrt(design.shape[1]) * np.maximum(*largest)
-    return norms
-
 
 def clipped_slopes(slopes: Array, norms: Array, clip: float) -> Array:
     """Return the slopes l'(z_i), (n,), clipped where |l'| ||x_i|| exceeds `clip`; NaN becomes 0."""
     with np.errstate(divide="ignore", over="ignore"):
         most = clip / norms
     return np.where(np.isnan(slopes), 0.0, np.clip(slopes, -most, most))
-
-
-def clipped_rows(design: Design, bound: float) -> Design:
-    """Return the rows, with those longer than `bound` shortened to it."""
-    share = bound / np.maximum(row_norms(design), bound)
-    scaled = design * share[:, None] if isinstance(design, np.ndarray) else sp.diags_array(share) @ design
-    return scaled if isinstance(scaled, np.ndarray) else sp.csr_array(scaled)
 
 
 def neighbours(adjacency: str, divisor: int) -> str:

@@ -31,13 +31,14 @@ import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 
 from cvxpriv.errors import ModelError, PrivacyError
+from cvxpriv.learning.matrices import shortened
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.rounding import UNIT, sum_rounding
 from cvxpriv.penalties import LOSSES
 from cvxpriv.privacy import BallNoise, Noise, Release
 from cvxpriv.privacy.sampling import BALL_ERROR
 
-from .clipping import ADJACENCIES, MOST_ROWS, clipped_rows, row_blocks, sum_error, summed
+from .clipping import ADJACENCIES, MOST_ROWS, row_blocks, sum_error, summed
 from .design import Design
 from .noisy_descent import smooth_weight
 from .output_perturbation import require_bounded_slope
@@ -110,7 +111,7 @@ def solve_objective_perturbation(
     left = EXACT * (times * slope * row_bound + problem.size / (spent.rate * divisor))
     cover = BallNoise.within(2.0 * left / (lam + spent.more), COVER * epsilon, problem.size)
     b = noise.gamma_ball(problem.size, spent.rate, 1)[0]
-    tilted = Tilted(problem, clipped_rows(problem.design, row_bound), lam + spent.more, b, divisor, row_bound)
+    tilted = Tilted(problem, shortened(problem.design, row_bound), lam + spent.more, b, divisor, row_bound)
     theta = cover.release(tilted.minimiser(left), noise)
     note = f"pure; {spent.determinant:.3g} of it for the Hessian, {spent.more:.3g} added to lam"
     ledger = (*divided.ledger, Release(epsilon=epsilon, step="coefficients", iteration=1, note=note))

@@ -14,12 +14,13 @@ import numpy as np
 
 from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.errors import ModelError, PrivacyError
+from cvxpriv.learning.matrices import shortened
 from cvxpriv.numerics.rounding import sum_rounding
 from cvxpriv.penalties import ElasticNet, Penalty
 from cvxpriv.privacy import GaussianNoise, Noise, Release
 
 from .algorithm import schedule, solve_from
-from .clipping import ADJACENCIES, MOST_ROWS, clipped_rows
+from .clipping import ADJACENCIES, MOST_ROWS
 from .gist import Search
 from .private_options import Divisor
 from .private_run import PrivateSettings, PrivateSparseRun
@@ -100,7 +101,7 @@ def _minimiser(problem: Problem, row_bound: float, divisor: int) -> np.ndarray:
     penalty = problem.penalty
     assert isinstance(penalty, ElasticNet)  # `minimiser_sensitivity` refused every other
     bounded = replace(
-        problem, design=clipped_rows(problem.design, row_bound), penalty=ElasticNet(share * penalty.lam, penalty.ratio)
+        problem, design=shortened(problem.design, row_bound), penalty=ElasticNet(share * penalty.lam, penalty.ratio)
     )
     tol = TOLERANCE * share
     settings, search = Settings("gist", "closed_form", "bb1", "auto", LIMIT, tol), Search()

@@ -8,6 +8,7 @@ In each pass every node releases one vector; the rest of the pass is `Public`::
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -113,7 +114,7 @@ def posed(
     """Return the problem with its reg, the settings, the table of penalties and the releases, from public numbers."""
     usual = asked.usual
     if given.automatic:
-        given = given.with_reg(usual.reg * given.C * given.nodes)
+        given = replace(given, reg=usual.reg * given.C * given.nodes)
     first = usual_eta(given, usual) if eta is None else eta
     table = penalty_table(method, variant, first, growth, eta_cap, max_iter, given.nodes, usual.passes)
     settings = PrivateSettings(

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
 
 from cvxpriv.errors import PrivacyError, shown
+from cvxpriv.learning.matrices import shortened
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy import BallNoise, GaussianNoise, Release, gaussian_mu
 from cvxpriv.privacy.gaussian import require_budget
 
 from .problem import Problem
 from .public_defaults import Privacy
-from .rows import Part, Rows
+from .rows import Rows
 from .spending import gradient_move, node_name, objective_epsilon, output_move, printed_epsilon
 
 #: Privacy cost of a minimiser's inexactness, as a part of the cost of the exact one.
@@ -124,25 +124,14 @@ def within_bound(problem: Problem, bound: float, clip_rows: bool) -> Problem:
 
     Raises PrivacyError: A row is beyond it, and is not to be clipped.
     """
-    norms = problem.rows.norms
-    beyond = norms > bound * (1.0 + ROUNDING)
-    if not beyond.any():
+    if not (problem.rows.norms > bound * (1.0 + ROUNDING)).any():
         return problem
     if not clip_rows:
         raise PrivacyError(
             f"row_bound={bound:g} does not hold: some row has a larger norm. Scale the columns by public numbers, pass "
             "a larger row_bound, or clip_rows=True to shorten such rows"
         )
-    factors = np.where(beyond, bound / np.where(beyond, norms, 1.0), 1.0)
-    shares = (problem.rows.of_node(factors, node) for node in range(problem.nodes))
-    shortened = [_scaled(part, share) for part, share in zip(problem.rows.parts, shares, strict=True)]
-    return problem.with_rows(Rows.of(shortened))
-
-
-def _scaled(part: Part, factors: Array) -> Part:
-    if isinstance(part, np.ndarray):
-        return part * factors[:, None]
-    return sparse.csr_array(sparse.diags_array(factors) @ part)
+    return replace(problem, rows=Rows.of(shortened(part, bound) for part in problem.rows.parts))
 
 
 def releases_of(problem: Problem, settings: PrivateSettings, reaches: Array, asked: Privacy) -> Releases:

@@ -115,14 +115,6 @@ class Problem:
         strength = REG * weight * network.nodes if reg is None else _at_least_0("reg", reg)
         return cls(network, rows, y, _smooth(loss), convex_penalty(penalty), strength, weight, classes, reg is None)
 
-    def with_rows(self, rows: Rows) -> Problem:
-        """Return the problem with other rows of the same shapes."""
-        return replace(self, rows=rows)
-
-    def with_reg(self, reg: float) -> Problem:
-        """Return the problem with another weight of R."""
-        return replace(self, reg=reg)
-
     @property
     def random_scale(self) -> float:
         """Standard deviation of the entries of a random start."""

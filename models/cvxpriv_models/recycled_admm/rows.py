@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from cvxpriv.learning.matrices import Matrix, row_norms
 from cvxpriv.numerics.arrays import Array
 
-#: One node's rows, (B_i, d): dense, or sparse by rows.
-Part = Array | sparse.csr_array
+#: One node's rows, (B_i, d).
+Part = Matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +83,7 @@ class Rows:
     @cached_property
     def norms(self) -> Array:
         """||x|| of every row, (n,)."""
-        return np.concatenate([_norms(part) for part in self.parts])
+        return np.concatenate([row_norms(part) for part in self.parts])
 
     @cached_property
     def spreads(self) -> Array:
@@ -105,9 +106,3 @@ def _gram(part: Part, roots: Array) -> Array:
         return np.asarray(scaled.T @ scaled)  # the same array twice: half the work of two different ones
     scaled_rows = sparse.diags_array(roots) @ part
     return np.asarray((scaled_rows.T @ scaled_rows).toarray())
-
-
-def _norms(part: Part) -> Array:
-    if isinstance(part, np.ndarray):
-        return np.asarray(np.linalg.norm(part, axis=1))
-    return np.asarray(np.sqrt(np.asarray(part.multiply(part).sum(axis=1)).ravel()))
