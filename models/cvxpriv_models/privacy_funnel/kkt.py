@@ -1,4 +1,4 @@
-"""First-order residuals of the privacy funnel: of the whole problem, and of each block of PF Algorithm 1.
+"""First-order residuals of the privacy funnel.
 
 The whole problem is ``min I(S;Y) s.t. I(X;Y) >= R`` over u with row sums p. With
 ``g = S' log(T / r) - lam log w``, T = S u, the cell-wise derivative of its Lagrangian, a mechanism without
@@ -21,8 +21,6 @@ import numpy as np
 
 from cvxpriv.numerics.arrays import Array
 from cvxpriv_models.privacy_funnel import closed_form
-
-from .closed_form import State
 
 _TINY = float(np.finfo(np.float64).tiny)
 _SEARCHES = 80
@@ -65,31 +63,6 @@ class PointResiduals:
     def largest(self) -> float:
         """The largest of them."""
         return max(self.stationarity, self.complementarity, self.feasibility, self.free)
-
-
-@dataclass(frozen=True)
-class BlockResiduals:
-    """The distance of each block of a state from its own exact update, (B,) each."""
-
-    q: Array
-    """max_ij u_ij |phi - phi*|."""
-    u: Array
-    """max_ij of the mass-weighted row spread of log u - phi - log r - lam log w."""
-    u_rows: Array
-    """max_i |sum_j u_ij - p_i|."""
-    u_slack: Array
-    """lam |sum u log w - R^|, and (R^ - sum u log w)_+ where that is larger."""
-    r: Array
-    """max_j |r_j - sum_i u_ij|."""
-    w: Array
-    """max_ij r_j |w_ij - u_ij / r_j|."""
-
-    @property
-    def largest(self) -> Array:
-        """The largest of them, (B,)."""
-        rest = np.stack([self.q, self.u, self.u_rows, self.u_slack, self.r, self.w])
-        largest: Array = rest.max(axis=0)
-        return largest
 
 
 def lagrangian_slopes(log_u: Array, s: Array) -> tuple[Array, Array]:
@@ -164,25 +137,6 @@ def best_multiplier(u: Array, rise: Array, log_w: Array, excess: Array) -> Array
     return np.where(at_zero, 0.0, best)
 
 
-def block_residuals(state: State, p: Array, s: Array, target: float) -> BlockResiduals:
-    """Return the distance of each block of the state from its exact update, with the others fixed."""
-    log_u, log_r, log_w, lam = state["log_u"], state["log_r"], state["log_w"], state["lam"]
-    u = np.exp(log_u)
-    mass = u.sum(axis=-2)
-    logits = state["phi"] + log_r[:, None, :] + lam[:, None, None] * log_w
-    shift = np.sum(u * (log_u - logits), axis=-1, keepdims=True) / u.sum(axis=-1, keepdims=True)
-    spread = np.where(u > np.exp(closed_form.FLOOR) * 2.0, u * np.abs(log_u - logits - shift), 0.0)
-    slack = np.sum(u * log_w, axis=(-2, -1)) - target
-    return BlockResiduals(
-        q=_largest(u * np.abs(state["phi"] - closed_form.expectation(log_u, s))),
-        u=_largest(spread),
-        u_rows=np.abs(u.sum(axis=-1) - p).max(axis=-1),
-        u_slack=np.maximum(lam * np.abs(slack), -slack),
-        r=np.abs(np.exp(log_r) - mass).max(axis=-1),
-        w=_largest(np.abs(np.exp(log_w) * mass[:, None, :] - u)),
-    )
-
-
 def _stationarity(u: Array, rise: Array, log_w: Array, lam: Array) -> tuple[Array, Array]:
     """Stationarity and its slope in lam, (B,) each."""
     g = rise - lam[:, None, None] * log_w
@@ -190,8 +144,3 @@ def _stationarity(u: Array, rise: Array, log_w: Array, lam: Array) -> tuple[Arra
     value = (u * (g - g.ravel()[least][..., None])).sum(axis=(-2, -1))
     slope = (u * (log_w.ravel()[least][..., None] - log_w)).sum(axis=(-2, -1))
     return value, slope
-
-
-def _largest(cells: Array) -> Array:
-    largest: Array = cells.max(axis=(-2, -1))
-    return largest
