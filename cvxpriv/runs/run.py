@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -45,7 +46,7 @@ class Run(ABC):
 
     @abstractmethod
     def cases(self) -> list[Case]:
-        """Return the blocks at the answer, which `certify` checks."""
+        """Return the blocks at the answer, which `certify` checks; a model may have options that choose among them."""
 
     @abstractmethod
     def document(self) -> dict[str, Any]:
@@ -74,9 +75,10 @@ class Run(ABC):
         solvers : sequence of str, optional
             Names of solvers. None is every installed solver that takes the block's cones.
         **options
-            Passed to `cvxpriv.certify.check.crosscheck`.
+            Those of this run's `cases`, which choose among the blocks, and those of `cvxpriv.certify.check.crosscheck`.
         """
-        return crosscheck(self.cases(), solvers, **options)
+        chosen = {name: options.pop(name) for name in inspect.signature(self.cases).parameters if name in options}
+        return crosscheck(self.cases(**chosen), solvers, **options)
 
     def report(self, path: PathLike, page: str = INTERNAL) -> Path:
         """Write the facts to an HTML page.

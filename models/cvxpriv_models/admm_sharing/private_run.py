@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cvxpriv.certify.cases import Case, case_of_block
-from cvxpriv.certify.check import CrossCheck, crosscheck
 from cvxpriv.errors import DataError, PrivacyError
 from cvxpriv.numerics.arguments import require_counts, require_seed
 from cvxpriv.numerics.arrays import Values
@@ -19,7 +18,6 @@ from cvxpriv.reports.files import PathLike
 from cvxpriv.runs.codec import UNSAVED, decoded, fields_of
 from cvxpriv.runs.learning_run import PrivateLearningRun
 from cvxpriv.runs.saved import write_run
-from cvxpriv.solvers.registry import DEFAULT_CHAIN
 
 from . import algorithm
 from .algorithm import Posed
@@ -117,30 +115,17 @@ class PrivateSharingRun(PrivateLearningRun):
             )
         return self.hidden
 
-    def certify(
-        self,
-        solvers: Sequence[str] | None = DEFAULT_CHAIN,
-        rows: int | None = ROWS,
-        seed: int = 0,
-        *,
-        model: Posed | None = None,
-        **options: Any,
-    ) -> CrossCheck:
-        """Pose the step after the last release again, to every solver, and judge the answers.
+    def cases(self, rows: int | None = ROWS, seed: int = 0, model: Posed | None = None) -> list[Case]:
+        """Return the step after the last release, which the centre takes from released values alone.
 
-        The centre's step reads released values alone. A party's step reads its columns too, which a private run does
-        not keep: with the `model` they are posed as well.
+        A party's step reads its columns too, which a private run does not keep: with the `model` it is posed as well.
 
         Parameters
         ----------
-        solvers : sequence of str, optional
-            Names of solvers. None is every installed solver that takes the block's cones.
         rows, seed
-            See `SharingRun.certify`.
+            See `SharingRun.cases`.
         model : ADMMSharing, optional
             The model that was fitted.
-        **options
-            Options of `cvxpriv.certify.check.crosscheck`.
 
         Raises
         ------
@@ -149,9 +134,6 @@ class PrivateSharingRun(PrivateLearningRun):
         ModelError
             The loss is a user's own, and only its name is known.
         """
-        return crosscheck(self.cases(rows, seed, model), solvers, **options)
-
-    def cases(self, rows: int | None = ROWS, seed: int = 0, model: Posed | None = None) -> list[Case]:
         require_counts(rows=rows)
         require_seed(seed)
         scheme = scheme_named(self.settings.method)

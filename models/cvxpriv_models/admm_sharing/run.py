@@ -13,14 +13,12 @@ from scipy import sparse
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.certify.cases import Case, case_of_block
-from cvxpriv.certify.check import CrossCheck, crosscheck
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.learning.labels import class_probabilities, predicted
 from cvxpriv.numerics.arguments import require_counts, require_seed
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.runs.codec import UNSAVED
 from cvxpriv.runs.learning_run import LearningRun
-from cvxpriv.solvers.registry import DEFAULT_CHAIN
 
 from . import algorithm
 from .algorithm import Constraints
@@ -170,35 +168,22 @@ class SharingRun(SharedFit, Fitted):
         scheme = scheme_of(self.settings.method, self.settings.engine, self.constraints)
         return algorithm.blocks(self._problem(), scheme, self.factors, self.constraints)
 
-    def certify(
-        self,
-        solvers: Sequence[str] | None = DEFAULT_CHAIN,
-        rows: int | None = ROWS,
-        seed: int = 0,
-        **options: Any,
-    ) -> CrossCheck:
-        """Solve every block again at the final point by every solver, and judge the answers.
+    def cases(self, rows: int | None = ROWS, seed: int = 0) -> list[Case]:
+        """Return every block at the final point.
 
         Parameters
         ----------
-        solvers : sequence of str, optional
-            Names of solvers. None is every installed solver that takes the block's cones.
         rows : int, optional
             Number of samples of the z block, drawn without replacement: its samples are separate problems, and a cone
             solver takes seconds for tens of thousands of them. None is all.
         seed : int
             Seed of that draw.
-        **options
-            Options of `cvxpriv.certify.check.crosscheck`.
 
         Raises
         ------
         ModelError
             The run was read from a file.
         """
-        return crosscheck(self.cases(rows, seed), solvers, **options)
-
-    def cases(self, rows: int | None = ROWS, seed: int = 0) -> list[Case]:
         require_counts(rows=rows)
         require_seed(seed)
         problem, blocks = self._problem(), self.blocks()

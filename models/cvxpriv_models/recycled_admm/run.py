@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +13,6 @@ from scipy import sparse
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.certify.cases import Case, case_of_block
-from cvxpriv.certify.check import CrossCheck, crosscheck
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.learning.labels import class_probabilities, predicted
 from cvxpriv.numerics.arguments import require_counts, require_seed
@@ -21,7 +20,6 @@ from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.reports.facts import Fact
 from cvxpriv.runs.codec import UNSAVED
 from cvxpriv.runs.learning_run import LearningRun
-from cvxpriv.solvers.registry import DEFAULT_CHAIN
 
 from . import algorithm
 from .kkt import ConsensusResiduals
@@ -198,35 +196,22 @@ class ConsensusRun(LearningRun, Fitted):
         """Return the odd step of each node, by name: `f/0`, `f/1` ..."""
         return algorithm.blocks(self._problem(), self.settings.variant)
 
-    def certify(
-        self,
-        solvers: Sequence[str] | None = DEFAULT_CHAIN,
-        nodes: int | None = 3,
-        seed: int = 0,
-        **options: Any,
-    ) -> CrossCheck:
-        """Solve the odd step of some nodes again, from the final point, by every solver, and judge the answers.
+    def cases(self, nodes: int | None = 3, seed: int = 0) -> list[Case]:
+        """Return the odd step of some nodes from the final point.
 
         Parameters
         ----------
-        solvers : sequence of str, optional
-            None is every installed solver that takes the block's cones.
         nodes : int, optional
             Number of nodes, drawn without replacement: a cone solver takes a second for a node of some thousand rows.
             None is all.
         seed : int
             Seed of that draw.
-        **options
-            Passed to `cvxpriv.certify.check.crosscheck`.
 
         Raises
         ------
         ModelError
             The run was read from a file.
         """
-        return crosscheck(self.cases(nodes, seed), solvers, **options)
-
-    def cases(self, nodes: int | None = 3, seed: int = 0) -> list[Case]:
         require_counts(nodes=nodes)
         require_seed(seed)
         several = list(self.blocks().values())
