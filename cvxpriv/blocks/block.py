@@ -7,8 +7,9 @@ two runs (`cvxpriv.blocks.engines`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import cvxpy as cp
@@ -125,6 +126,10 @@ class Block:
         if name in dict(self.constraints):
             raise ModelError(f"name={name!r} is already a constraint of block {self.name!r}: choose another name")
         return replace(self, constraints=(*self.constraints, (name, constraint)), direct=None)
+
+    def constrained(self, constraints: Iterable[tuple[str, Constraint]]) -> Block:
+        """Return this block with several more constraints: see `constrain`."""
+        return reduce(lambda block, one: block.constrain(*one), constraints, self)
 
     def declaration(self, structure: Hashable = (), solver: str = "") -> Declaration:
         """Return the declaration for a structure, made once per solver and checked to be DCP."""

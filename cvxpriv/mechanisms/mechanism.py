@@ -25,6 +25,7 @@ from cvxpriv.mechanisms.file import Fields, dump, parse
 from cvxpriv.mechanisms.noisy_frequencies import NoisyCounts, counts_in
 from cvxpriv.mechanisms.release import RELEASED, Unseen, release
 from cvxpriv.mechanisms.revealing import Reveals, reveals
+from cvxpriv.numerics.arguments import real_numbers
 from cvxpriv.numerics.arrays import Array, read_only
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
@@ -57,6 +58,20 @@ def stochastic_matrix(values: ArrayLike, argument: str) -> Array:
             f" are wrong), expected 1 within {SUM_TOLERANCE:g}: divide each row by its sum"
         )
     return read_only(matrix)
+
+
+def given_mechanisms(init: ArrayLike, shape: tuple[int, int]) -> Array:
+    """Return a user's starts as (starts, *shape), each a mechanism with every digit as given.
+
+    Raises ModelError: They have another shape, or hold no numbers. DataError: One is no mechanism.
+    """
+    values = real_numbers(init, "init", ModelError)
+    several = values[None] if values.ndim == 2 else values
+    if several.ndim != 3 or several.shape[1:] != shape or not len(several):
+        raise ModelError(f"init has shape {values.shape}, expected {shape} or (starts, {shape[0]}, {shape[1]})")
+    for place, mechanism in enumerate(several):
+        stochastic_matrix(mechanism, f"init[{place}]")
+    return several
 
 
 def provenance(**facts: Fact) -> dict[str, Fact]:

@@ -293,9 +293,7 @@ class AlternatingModel(MechanismModel[AlternatingRun]):
             block.declaration()
 
     def _constrained(self, block: Block) -> Block:
-        for name, constraint in self.constraints if "mechanism" in block.writes else ():
-            block = block.constrain(name, constraint)
-        return block
+        return block.constrained(self.constraints if "mechanism" in block.writes else ())
 
     def _measured(self, state: Values) -> dict[str, Array]:
         """Return the figures of every start."""

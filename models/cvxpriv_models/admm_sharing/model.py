@@ -334,8 +334,23 @@ class ADMMSharing(LearningModel):
 
     @staticmethod
     def example_cases() -> list[Case]:
-        """Return every block of a few small problems, which `cvxpriv crosscheck --all` checks."""
-        return example_cases()
+        """Return the blocks of small problems after a few passes, one for each loss and some penalties."""
+        rng = np.random.default_rng(0)
+        columns = rng.normal(size=(40, 5))
+        labels = np.where(columns[:, 0] - columns[:, 3] + rng.normal(size=40) > 0.0, 1.0, -1.0)
+        cases = []
+        for loss, penalty in (
+            ("logistic", "l2"),
+            ("squared", "l1"),
+            ("huber", "elastic-net:1:0.5"),
+            ("hinge", "l2"),
+            ("smoothed-hinge", "nonneg"),
+        ):
+            model = ADMMSharing([columns[:, :3], columns[:, 3:]], labels, loss=loss, penalty=penalty)
+            solved = model.solve(method="proximal_jacobi", max_iter=30)
+            found = [case_of_block(block, solved.state) for block in solved.blocks().values()]
+            cases += [replace(case, name=f"sharing {loss} {penalty} {case.name}") for case in found]
+        return cases
 
     def _from(
         self, point: Array, settings: Settings, engine: engines.Engine, progress: bool, callback: shared.Watch | None
@@ -393,26 +408,6 @@ class ADMMSharing(LearningModel):
             interrupted=context.interrupted,
             overdue=context.overdue,
         )
-
-
-def example_cases() -> list[Case]:
-    """Return the blocks of small problems after a few passes, one for each loss and some penalties."""
-    rng = np.random.default_rng(0)
-    columns = rng.normal(size=(40, 5))
-    labels = np.where(columns[:, 0] - columns[:, 3] + rng.normal(size=40) > 0.0, 1.0, -1.0)
-    cases = []
-    for loss, penalty in (
-        ("logistic", "l2"),
-        ("squared", "l1"),
-        ("huber", "elastic-net:1:0.5"),
-        ("hinge", "l2"),
-        ("smoothed-hinge", "nonneg"),
-    ):
-        model = ADMMSharing([columns[:, :3], columns[:, 3:]], labels, loss=loss, penalty=penalty)
-        solved = model.solve(method="proximal_jacobi", max_iter=30)
-        found = [case_of_block(block, solved.state) for block in solved.blocks().values()]
-        cases += [replace(case, name=f"sharing {loss} {penalty} {case.name}") for case in found]
-    return cases
 
 
 def _stored(problem: Problem) -> int:

@@ -43,7 +43,6 @@ from .measured import (
     nested,
     objective,
     rises,
-    with_constraints,
 )
 from .problem import Problem
 
@@ -86,7 +85,7 @@ def joint_steps(problem: Problem, options: Options, constraints: Constraints = (
 
 def joint_step(problem: Problem, constraints: Constraints = ()) -> Sweep:
     """One joint step: (10) solved for the mechanism and q, then (9)."""
-    return Sweep([with_constraints(joint(problem), constraints), accuracy_block(problem)])
+    return Sweep([joint(problem).constrained(constraints), accuracy_block(problem)])
 
 
 def bregman(problem: Problem, options: Options, constraints: Constraints = ()) -> Loop:
@@ -148,14 +147,12 @@ def schedule(problem: Problem, method: str, options: Options, constraints: Const
 def blocks(problem: Problem, rho: float = 1.0, constraints: Constraints = ()) -> dict[str, Block]:
     """Return the model's blocks by name; with constraints, those that can carry them do and the rows are left out."""
     rows = [] if constraints else _rows(problem, rho)
-    every = (accuracy_block(problem), *rows, marginal(problem, rho), with_constraints(joint(problem), constraints))
+    every = (accuracy_block(problem), *rows, marginal(problem, rho), joint(problem).constrained(constraints))
     return {block.name: block for block in every}
 
 
 def _rows(problem: Problem, rho: float, constraints: Constraints = ()) -> list[Block]:
-    return [
-        with_constraints(row(problem, index, rho, bool(constraints)), constraints) for index in range(problem.p_y.size)
-    ]
+    return [row(problem, index, rho, bool(constraints)).constrained(constraints) for index in range(problem.p_y.size)]
 
 
 #: The longest leap, in units of the first step.

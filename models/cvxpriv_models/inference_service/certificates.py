@@ -27,7 +27,7 @@ from .bound_search import above
 from .cells_of_s import verify
 from .conjugates import Conjugate, closed_form
 from .joint import CERTIFIED, exact_maximiser, joint
-from .measured import Constraints, with_constraints
+from .measured import Constraints
 from .priced_constraints import PricedConstraints, pricing_of
 from .problem import Problem
 
@@ -155,7 +155,7 @@ def local_gap(problem: Problem, state: Values, constraints: Constraints = ()) ->
     tangents = float(kkt.joint_gap(problem, state["mechanism"][None], state["posterior"][None])[0])
     if not constraints:
         return tangents if tangents <= CERTIFIED else min(tangents, _to_maximum(problem, state))
-    case = case_of_block(with_constraints(joint(problem), constraints), state)
+    case = case_of_block(joint(problem).constrained(constraints), state)
     stated = case.declare().problem
     for name in capable(stated, ASKED)[0]:
         solution = solve_conic(stated, name, solver_spec(name).full_options(None, {}))

@@ -12,8 +12,7 @@ from scipy.optimize import linear_sum_assignment
 from cvxpriv.blocks.engines import ClosedForm, Engine
 from cvxpriv.constraints import ReadyConstraint
 from cvxpriv.errors import ModelError
-from cvxpriv.mechanisms.mechanism import stochastic_matrix
-from cvxpriv.numerics.arguments import real_numbers
+from cvxpriv.mechanisms.mechanism import given_mechanisms
 from cvxpriv.numerics.arrays import Array
 
 from .algorithm import AUTO
@@ -93,13 +92,8 @@ def given(problem: Problem, init: ArrayLike) -> tuple[Array, Sequence[str]]:
 
     Raises ModelError: They do not fit the model, or are no mechanisms at or above the floor.
     """
-    values = real_numbers(init, "init", ModelError)
-    mechanisms = values[None] if values.ndim == 2 else values
-    shape = (problem.p_y.size, problem.size_u)
-    if mechanisms.ndim != 3 or mechanisms.shape[1:] != shape or not len(mechanisms):
-        raise ModelError(f"init has shape {values.shape}, expected {shape} or (starts, {shape[0]}, {shape[1]})")
+    mechanisms = given_mechanisms(init, (problem.p_y.size, problem.size_u))
     for position, mechanism in enumerate(mechanisms):
-        stochastic_matrix(mechanism, f"init[{position}]")
         if mechanism.min() < problem.floor:
             raise ModelError(
                 f"init[{position}] has a cell of {mechanism.min():.6g}, below floor={problem.floor:g}: "

@@ -33,13 +33,6 @@ ROUNDING = 1e-11
 Constraints = tuple[tuple[str, Constraint], ...]
 
 
-def with_constraints(block: Block, constraints: Constraints) -> Block:
-    """Return a block with a user's constraints added."""
-    for name, constraint in constraints:
-        block = block.constrain(name, constraint)
-    return block
-
-
 def figures(problem: Problem) -> Measure:
     """Return the figures of a state, per start.
 
@@ -65,7 +58,7 @@ def figures(problem: Problem) -> Measure:
 def measure(problem: Problem, constraints: Constraints = ()) -> Measure:
     """Return `figures` and the KKT residual of IAS (1); with constraints that of the joint block at its own point."""
     of_state = figures(problem)
-    block = with_constraints(joint(problem), constraints) if constraints else None
+    block = joint(problem).constrained(constraints) if constraints else None
 
     def with_residual(state: Values) -> dict[str, Array]:
         residual = block.own_residuals(state) if block else kkt.residuals(problem, state["mechanism"]).largest
@@ -79,7 +72,7 @@ def constrained(problem: Problem, constraints: Constraints) -> Measure:
 
     The residual would take far longer than the step itself.
     """
-    of_state, block = figures(problem), with_constraints(joint(problem), constraints)
+    of_state, block = figures(problem), joint(problem).constrained(constraints)
 
     def with_gap(state: Values) -> dict[str, Array]:
         found = of_state(state)

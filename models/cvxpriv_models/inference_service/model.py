@@ -36,7 +36,7 @@ from .facts import SIDES
 from .initial_mechanisms import fitted, given, initial
 from .joint import joint
 from .kkt import residuals
-from .measured import Options, with_constraints
+from .measured import Options
 from .options import require_solvable, warn_without_guarantee
 from .priced_constraints import PricedConstraints
 from .problem import Problem
@@ -368,7 +368,7 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         return InferenceRun.opened(document, path)
 
     def _require_declarable(self) -> None:
-        with_constraints(joint(self.problem), self.constraints).declaration()
+        joint(self.problem).constrained(self.constraints).declaration()
 
 
 def _curve_row(run: InferenceRun) -> dict[str, object]:

@@ -98,7 +98,7 @@ def schedule(
 
 def phase_one(problem: Problem, constraints: Constraints, limit: int = 100) -> Loop:
     """Return the passes that lead a start into a user's constraints at the rate: I(X;Y) climbs until it is R."""
-    climb = _with_constraints(most_telling(problem), constraints)
+    climb = most_telling(problem).constrained(constraints)
     return Loop(
         Sweep([climb, posterior(problem)]),
         stop=Below("missing", REACHED),
@@ -202,10 +202,4 @@ def _acceleration(problem: Problem, method: str, accelerate: str, constraints: C
 
 
 def _constrained(make: Callable[[Problem, bool], Block], problem: Problem, constraints: Constraints) -> Block:
-    return _with_constraints(make(problem, bool(constraints)), constraints)
-
-
-def _with_constraints(block: Block, constraints: Constraints) -> Block:
-    for name, constraint in constraints:
-        block = block.constrain(name, constraint)
-    return block
+    return make(problem, bool(constraints)).constrained(constraints)

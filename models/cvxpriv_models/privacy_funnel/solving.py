@@ -15,8 +15,7 @@ from cvxpriv.blocks.engines import Engine
 from cvxpriv.bounds.pricing import INTERRUPTED, OUT_OF_TIME
 from cvxpriv.constraints.gate import brought_inside, missed
 from cvxpriv.errors import ModelError
-from cvxpriv.mechanisms.mechanism import stochastic_matrix
-from cvxpriv.numerics.arguments import real_numbers
+from cvxpriv.mechanisms.mechanism import given_mechanisms
 from cvxpriv.numerics.arrays import Array, Values, put, single
 from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.history import History
@@ -55,7 +54,7 @@ def initial(
     Raises ModelError: `init` is no such mechanism, or does not carry the rate.
     """
     if init is not None:
-        mechanisms = _required(problem, real_numbers(init, "init", ModelError))
+        mechanisms = _required(problem, init)
         return algorithm.log_joint(problem, mechanisms), ["init"] * len(mechanisms)
     log_u = feasible_starts(problem.p_x, problem.rate, problem.size_y, starts, seed)
     origins = ["random"] * starts
@@ -174,14 +173,10 @@ def _brought_inside(problem: Problem, constraints: Constraints, log_u: Array) ->
     return result
 
 
-def _required(problem: Problem, init: Array) -> Array:
+def _required(problem: Problem, init: ArrayLike) -> Array:
     """Return a user's starts as (starts, |X|, |Y|), or raise."""
-    given = init[None] if init.ndim == 2 else init
-    shape = (problem.p_x.size, problem.size_y)
-    if given.ndim != 3 or given.shape[1:] != shape:
-        raise ModelError(f"init has shape {given.shape}, expected {shape} or (starts, {shape[0]}, {shape[1]})")
+    given = given_mechanisms(init, (problem.p_x.size, problem.size_y))
     for position, mechanism in enumerate(given):
-        stochastic_matrix(mechanism, f"init[{position}]")
         if (utility := problem.utility(mechanism)) < problem.rate - FEASIBLE:
             raise ModelError(
                 f"init[{position}] has I(X;Y)={utility:.6g} nats, below rate={problem.rate:.6g}: "

@@ -350,8 +350,19 @@ class RecycledADMM(LearningModel):
 
     @staticmethod
     def example_cases() -> list[Case]:
-        """Return the blocks of a few small problems; `cvxpriv crosscheck --all` checks them."""
-        return example_cases()
+        """Return the odd steps of small problems, one for each loss, where a few passes lead."""
+        rng = np.random.default_rng(0)
+        rows = rng.normal(size=(36, 3))
+        margins = rows @ np.array([1.0, -0.5, 0.0]) + 0.5 * rng.normal(size=36)
+        cases = []
+        for loss, penalty in (("logistic", "l2"), ("smoothed-hinge", "l2"), ("huber", "l2"), ("squared", "l1")):
+            labels = np.sign(margins) if loss in ("logistic", "smoothed-hinge") else margins
+            shards = [(rows[node::3], labels[node::3]) for node in range(3)]
+            model = RecycledADMM(nx.complete_graph(3), shards, loss=loss, C=10.0, penalty=penalty)
+            solved = model.solve(eta=0.5, max_iter=4)
+            case = case_of_block(solved.blocks()["f/0"], solved.state)
+            cases.append(replace(case, name=f"recycled admm {loss} {penalty} {case.name}"))
+        return cases
 
     def _constant(self, eta: ArrayLike | None, gamma: float | None, variant: str, method: str = "mr-admm") -> Array:
         """The penalties of conditions at fixed eta, (N,)."""
@@ -404,22 +415,6 @@ def _accelerated(accelerate: str, engine: engines.Engine, table: Array) -> bool:
     if accelerate == "anderson" and not fit:
         raise ModelError("accelerate='anderson' goes with engine='closed_form' and growth=1: pass accelerate='none'")
     return fit and accelerate != "none"
-
-
-def example_cases() -> list[Case]:
-    """Return the odd steps of small problems, one for each loss, where a few passes lead."""
-    rng = np.random.default_rng(0)
-    rows = rng.normal(size=(36, 3))
-    margins = rows @ np.array([1.0, -0.5, 0.0]) + 0.5 * rng.normal(size=36)
-    cases = []
-    for loss, penalty in (("logistic", "l2"), ("smoothed-hinge", "l2"), ("huber", "l2"), ("squared", "l1")):
-        labels = np.sign(margins) if loss in ("logistic", "smoothed-hinge") else margins
-        shards = [(rows[node::3], labels[node::3]) for node in range(3)]
-        model = RecycledADMM(nx.complete_graph(3), shards, loss=loss, C=10.0, penalty=penalty)
-        solved = model.solve(eta=0.5, max_iter=4)
-        case = case_of_block(solved.blocks()["f/0"], solved.state)
-        cases.append(replace(case, name=f"recycled admm {loss} {penalty} {case.name}"))
-    return cases
 
 
 def _stored(problem: Problem) -> int:
