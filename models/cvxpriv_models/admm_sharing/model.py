@@ -23,7 +23,7 @@ from cvxpriv.learning.starts import best_start, initial_points
 from cvxpriv.numerics.arguments import require_callback
 from cvxpriv.numerics.arrays import Array, Values, single
 from cvxpriv.numerics.doors import door
-from cvxpriv.numerics.sizes import of_learning, require_feasible
+from cvxpriv.numerics.sizes import Size, of_learning, require_feasible
 from cvxpriv.penalties import Penalty
 from cvxpriv.penalties.contract import HEAVIEST
 from cvxpriv.reports.progress import with_bar
@@ -185,16 +185,8 @@ class ADMMSharing(LearningModel):
         """
         require_callback(callback, n_jobs)
         who = engines.engine_named(engine, solver=solver, time_limit=time_limit, isolate=isolate)
-        size = of_learning(
-            self.problem.samples,
-            self.problem.columns,
-            blocks=self.problem.parties + 1,
-            starts=starts or 1,
-            passes=max_iter or MAX_ITER,
-            exact=who.name == "closed_form",
-            stored=_stored(self.problem),
-            factors=sum(min(part.shape) ** 2 for part in self.problem.parts),
-        )
+        exact, several = who.name == "closed_form", self.problem.parties + 1
+        size = self._size(max_iter or MAX_ITER, blocks=several, starts=starts or 1, exact=exact)
         require_feasible(size.within(time_limit), oversize)
         chosen = scheme_of(method or USUAL, who.name, self.constraints)
         weight = default_rho(self.problem.loss, chosen, self.problem.parties) if rho is None else float(rho)
@@ -280,15 +272,7 @@ class ADMMSharing(LearningModel):
         >>> print(f"{run.accounting.epsilon:.4f} of {run.accounting.releases} releases")
         1.0000 of 8 releases
         """
-        size = of_learning(
-            self.problem.samples,
-            self.problem.columns,
-            blocks=self.problem.parties,
-            passes=max_iter or PASSES,
-            stored=_stored(self.problem),
-            factors=sum(min(part.shape) ** 2 for part in self.problem.parts),
-        )
-        require_feasible(size, oversize)
+        require_feasible(self._size(max_iter or PASSES, blocks=self.problem.parties), oversize)
         settings = settings_of(
             self.problem,
             epsilon=epsilon,
@@ -352,6 +336,13 @@ class ADMMSharing(LearningModel):
             cases += [replace(case, name=f"sharing {loss} {penalty} {case.name}") for case in found]
         return cases
 
+    def _size(self, passes: int, **more: Any) -> Size:
+        parts = self.problem.parts
+        stored, factors = sum(int(part.size) for part in parts), sum(min(part.shape) ** 2 for part in parts)
+        return of_learning(
+            self.problem.samples, self.problem.columns, passes=passes, stored=stored, factors=factors, **more
+        )
+
     def _from(
         self, point: Array, settings: Settings, engine: engines.Engine, progress: bool, callback: shared.Watch | None
     ) -> SharingRun:
@@ -408,8 +399,3 @@ class ADMMSharing(LearningModel):
             interrupted=context.interrupted,
             overdue=context.overdue,
         )
-
-
-def _stored(problem: Problem) -> int:
-    """Return the number of entries that the parties store: sparse columns hold few."""
-    return sum(int(part.size) for part in problem.parts)

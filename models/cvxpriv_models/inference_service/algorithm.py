@@ -25,7 +25,7 @@ from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.schedules.history import AnyOf, Below, Moved, Stop
 from cvxpriv.schedules.steps import Accelerator, Loop, Sweep, Update
 
-from . import closed_form, measures
+from . import closed_form
 from .blocks import accuracy_block, marginal, row
 from .bregman import ascent, bregman_marginal, bregman_mechanism
 from .joint import joint
@@ -172,7 +172,7 @@ def squarem(problem: Problem) -> Accelerator:
         once = body(state)
         twice = body(once)
         ahead = body({**twice, "posterior": _leap(state["posterior"], once["posterior"], twice["posterior"])})
-        better = _objective(problem, ahead) > _objective(problem, twice)
+        better = objective(problem, ahead["mechanism"]) > objective(problem, twice["mechanism"])
         return {name: np.where(_along(better, value), ahead[name], value) for name, value in twice.items()}
 
     return accelerate
@@ -186,10 +186,6 @@ def _leap(start: Array, once: Array, twice: Array) -> Array:
     length = np.clip(norms[0] / np.maximum(norms[1], np.finfo(float).tiny), 1.0, LONGEST)
     leap = np.maximum(start + 2.0 * length * first + length**2 * second, SHARE * twice)
     return np.asarray(leap / leap.sum(axis=-2, keepdims=True))
-
-
-def _objective(problem: Problem, state: Values) -> Array:
-    return measures.objective(state["mechanism"], problem.p_y, problem.p_s_given_y, problem.beta, problem.divergence)
 
 
 def _along(mask: np.ndarray[tuple[int], np.dtype[np.bool_]], value: Array) -> Array:

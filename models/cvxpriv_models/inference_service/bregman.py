@@ -18,9 +18,10 @@ from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.numerics.simplex import projected_rows
 from cvxpriv.solvers.chain import Solution
 
-from . import closed_form, kkt, measures
+from . import closed_form, kkt
 from .blocks import PRICE_LIMIT, ROW_FLOOR, ROWS_SUM, marginal_block
 from .marginal_roots import solve_marginal
+from .measured import objective
 from .problem import Problem, floored_rows
 
 
@@ -113,7 +114,7 @@ def ascent(problem: Problem, state: Values, step: float | None) -> Values:
     slope = gradient(problem, mechanism)
     if step is not None:
         return {"mechanism": projected_rows(mechanism + step * slope, problem.floor)}
-    current = _objective(problem, mechanism)
+    current = objective(problem, mechanism)
     best = mechanism.copy()
     open_starts = np.arange(len(mechanism))
     length = FIRST
@@ -121,13 +122,9 @@ def ascent(problem: Problem, state: Values, step: float | None) -> Values:
         here = mechanism[open_starts]
         trial = projected_rows(here + length * slope[open_starts], problem.floor)
         promised = np.sum(slope[open_starts] * (trial - here), axis=(-2, -1))
-        good = _objective(problem, trial) > current[open_starts] + SUFFICIENT * promised
+        good = objective(problem, trial) > current[open_starts] + SUFFICIENT * promised
         best[open_starts[good]] = trial[good]
         open_starts, length = open_starts[~good], 0.5 * length
         if not open_starts.size:
             break
     return {"mechanism": best}
-
-
-def _objective(problem: Problem, mechanism: Array) -> Array:
-    return measures.objective(mechanism, problem.p_y, problem.p_s_given_y, problem.beta, problem.divergence)

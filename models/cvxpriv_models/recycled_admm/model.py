@@ -23,7 +23,7 @@ from cvxpriv.numerics.arguments import few, require_callback
 from cvxpriv.numerics.arrays import Array, Values, single
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
-from cvxpriv.numerics.sizes import MOST_POINTS, of_learning, require_feasible
+from cvxpriv.numerics.sizes import MOST_POINTS, Size, of_learning, require_feasible
 from cvxpriv.reports.progress import with_bar
 from cvxpriv.runs import shared_options as shared
 from cvxpriv.runs.options import Option, declared
@@ -171,19 +171,9 @@ class RecycledADMM(LearningModel):
         """
         require_callback(callback, n_jobs)
         who = engines.engine_named(engine, solver=solver, time_limit=time_limit, isolate=isolate)
-        size = of_learning(
-            self.problem.y.size,
-            self.problem.features,
-            blocks=self.problem.nodes,
-            planned=self.problem.nodes,
-            starts=starts or 1,
-            passes=max_iter or MAX_ITER,
-            exact=who.name == "closed_form",
-            stored=_stored(self.problem),
-            factors=self.problem.nodes * self.problem.features**2,
-        )
+        problem, exact = self.problem, who.name == "closed_form"
+        size = self._size(max_iter or MAX_ITER, planned=problem.nodes, starts=starts or 1, exact=exact)
         require_feasible(size.within(time_limit), oversize)
-        problem = self.problem
         chosen = method or usual_method(eta, growth)
         first = default_eta(problem, gamma if chosen in RECYCLING else None) if eta is None else eta
         table = penalty_table(chosen, variant, first, growth, eta_cap, max_iter, problem.nodes, MAX_ITER)
@@ -269,17 +259,7 @@ class RecycledADMM(LearningModel):
         (2.0, 10)
         """
         problem = self.problem
-        passes = max_iter or GAUSSIAN.passes
-        size = of_learning(
-            problem.y.size,
-            problem.features,
-            passes=passes,
-            blocks=problem.nodes,
-            planned=2 * problem.nodes,
-            stored=_stored(problem),
-            factors=problem.nodes * problem.features**2,
-        )
-        require_feasible(size, oversize)
+        require_feasible(self._size(max_iter or GAUSSIAN.passes, planned=2 * problem.nodes), oversize)
         require_replaced(problem, adjacency)
         chosen, asked = method or usual_method(eta, growth), Privacy(epsilon, delta, alpha, perturbation)
         given = posed(problem, asked, chosen, max_iter, eta, growth, eta_cap, gamma, variant, row_bound, node_tol)
@@ -369,6 +349,13 @@ class RecycledADMM(LearningModel):
         first = default_eta(self.problem, gamma) if eta is None else eta
         return np.asarray(penalty_table(method, variant, first, 1.0, None, 1, self.problem.nodes, 1)[0])
 
+    def _size(self, passes: int, **more: Any) -> Size:
+        problem, nodes = self.problem, self.problem.nodes
+        stored, factors = sum(int(part.size) for part in problem.rows.parts), nodes * problem.features**2
+        return of_learning(
+            problem.y.size, problem.features, passes=passes, blocks=nodes, stored=stored, factors=factors, **more
+        )
+
     def _from(
         self,
         point: Array,
@@ -415,8 +402,3 @@ def _accelerated(accelerate: str, engine: engines.Engine, table: Array) -> bool:
     if accelerate == "anderson" and not fit:
         raise ModelError("accelerate='anderson' goes with engine='closed_form' and growth=1: pass accelerate='none'")
     return fit and accelerate != "none"
-
-
-def _stored(problem: Problem) -> int:
-    """Return the number of entries that the nodes store: sparse rows hold few."""
-    return sum(int(part.size) for part in problem.rows.parts)
