@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -97,6 +97,9 @@ class Participant:
         Its releases, of all runs.
     """
 
+    #: The method that answers each kind of message of a run.
+    answers: ClassVar[Mapping[str, str]]
+
     def __init__(self, allowance: Allowance, folder: PathLike | None) -> None:
         self.allowance = allowance
         self.file = None if folder is None else Path(folder) / FILE
@@ -112,6 +115,23 @@ class Participant:
     def fitted(self) -> bool:
         """Whether there are coefficients: a run has begun."""
         return bool(self.state)
+
+    def answer(self, message: Message) -> Message:
+        """See `Role`.
+
+        Raises
+        ------
+        PartyError
+            The message is not for this kind of party, not of its run, or of a pass that it is not at.
+        PrivacyError
+            Its allowance does not permit what is asked, or its data exceed their bound.
+        DataError
+            Its labels do not suit the loss.
+        """
+        if message.kind not in self.answers:
+            raise PartyError(f"a message {message.kind!r} came, which is for another kind of party")
+        answered: Message = getattr(self, self.answers[message.kind])(message)
+        return answered
 
     def _enter(
         self,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -90,6 +90,10 @@ class SharingParty(participant.Participant):
     """
 
     vocabulary: Vocabulary = SPOKEN
+    answers: ClassVar[Mapping[str, str]] = {
+        **{"positions": "_aligned", "begin": "_begin", "weigh": "_weigh", "step": "_step", "finish": "_finish"},
+        **{"begin-private": "_begin_private", "release": "_release", "last": "_release"},
+    }
     allowance: Allowance
 
     def __init__(
@@ -123,32 +127,6 @@ class SharingParty(participant.Participant):
         return Message(
             "hello", {"rows": np.array([float(rows)]), "columns": np.array([float(columns)]), "digests": self.digests}
         )
-
-    def answer(self, message: Message) -> Message:
-        """See `Role`.
-
-        Raises
-        ------
-        PartyError
-            The message is of a pass that this party is not at.
-        PrivacyError
-            Its allowance does not permit what is asked, or its data exceed their bound.
-        """
-        match message.kind:
-            case "positions":
-                return self._aligned(message)
-            case "begin":
-                return self._begin(message)
-            case "begin-private":
-                return self._begin_private(message)
-            case "weigh":
-                return self._weigh(message)
-            case "step":
-                return self._step(message)
-            case "finish":
-                return self._finish(message)
-            case _:
-                return self._release(message)
 
     def _aligned(self, message: Message) -> Message:
         positions = message.vectors["positions"].astype(np.intp)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -100,6 +100,10 @@ class ConsensusNode(participant.Participant):
     """
 
     vocabulary: Vocabulary = SPOKEN
+    answers: ClassVar[Mapping[str, str]] = {
+        **{"begin": "_begin", "odd": "_odd", "even": "_even", "finish": "_finish"},
+        **{"begin-private": "_begin_private", "release": "_release", "recycle": "_recycle"},
+    }
     allowance: Allowance
 
     def __init__(
@@ -133,36 +137,6 @@ class ConsensusNode(participant.Participant):
     def hello(self) -> Message:
         rows, columns = (np.array([float(size)]) for size in self.rows.shape)
         return Message("hello", {"rows": rows, "columns": columns, "digests": np.zeros(0, dtype="<u8")})
-
-    def answer(self, message: Message) -> Message:
-        """See `Role`.
-
-        Raises
-        ------
-        PartyError
-            The message is of a pass that this node is not at, or not of this run.
-        PrivacyError
-            Exact parameters were asked for, and its allowance does not permit them.
-        DataError
-            Its labels do not suit the loss.
-        """
-        match message.kind:
-            case "begin":
-                return self._begin(message)
-            case "begin-private":
-                return self._begin_private(message)
-            case "release":
-                return self._release(message)
-            case "recycle":
-                return self._recycle(message)
-            case "odd":
-                return self._odd(message)
-            case "even":
-                return self._even(message)
-            case "finish":
-                return self._finish(message)
-            case _:
-                raise PartyError(f"a message {message.kind!r} came, which is for parties that hold columns")
 
     def _begin(self, message: Message) -> Message:
         self.allowance.require_exact()
