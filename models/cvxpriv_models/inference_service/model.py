@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Unpack
@@ -217,29 +217,19 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         chosen = Options(tol, steps, rho, inner, inner_tol, c, step, accelerate)
         warn_without_guarantee(self.problem, method or AUTO, chosen)
         count = starts or self._usual_starts(exact)
-        origins: Sequence[str] = [COLUMNS]
         free = init is None and starts is None and who.name == "closed_form"
         asked_for = method == COLUMNS or (method is None and free and self._few)
         seconds = TIME_LIMIT if time_limit is None else shared.FOR_THE_BOUND * time_limit
         proved = self.bound(gap=self._gap(gap), time_limit=seconds) if asked_for else None
         method = method or AUTO
+        drawn = partial(initial, self.problem, self.constraints, count=count, seed=seed, engine=who)
         if init is not None:
             mechanisms, origins = given(self.problem, init)
         elif proved is not None:
-            mechanisms, method = fitted(self.problem, proved.mechanism), self._after_bound(proved)
-            if proved.interrupted:
-                method, chosen = COLUMNS, replace(chosen, max_iter=1)
-            elif method == AUTO:
-                others, named = initial(self.problem, self.constraints, method, count, seed, who)
-                mechanisms, origins = np.concatenate([mechanisms, others]), [COLUMNS, *named]
-            elif not self.constraints and not self._kept(proved):
-                end = np.inf if time_limit is None else time.monotonic() + time_limit - seconds
-                mechanisms = risen(self.problem, proved.mechanism, tol, end)[None]
-                if max_iter is None:
-                    open_still = residuals(self.problem, mechanisms).largest[0] > tol
-                    chosen = replace(chosen, max_iter=MERGED_STEPS if open_still else 1)
+            left = np.inf if time_limit is None else time_limit - seconds
+            mechanisms, origins, method, chosen = self._from_bound(proved, chosen, drawn, left, max_iter is None)
         else:
-            mechanisms, origins = initial(self.problem, self.constraints, method, count, seed, who)
+            mechanisms, origins = drawn(method)
         steps_of = "joint" if method == COLUMNS else method
         if proved is not None and init is None and self._final(proved):
             steps_of = ""
@@ -256,6 +246,33 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         best = best_run(self.problem, self.constraints, done, origins, settings, proved)
         stopped = best.interrupted or (proved is not None and proved.interrupted)
         return replace(best, seconds=time.perf_counter() - begun, interrupted=stopped)
+
+    def _from_bound(
+        self,
+        proved: ServiceBound,
+        chosen: Options,
+        drawn: Callable[[str], tuple[Array, Sequence[str]]],
+        seconds: float,
+        usual: bool,
+    ) -> tuple[Array, Sequence[str], str, Options]:
+        """Return the starts that a bound's mechanism gives, their origins, and the method and options from there.
+
+        `drawn`: Returns the usual starts of a method. `seconds`: Time that is left. `usual`: Whether no number of steps
+        was asked for.
+        """
+        mechanisms, method, origins = fitted(self.problem, proved.mechanism), self._after_bound(proved), [COLUMNS]
+        if proved.interrupted:
+            return mechanisms, origins, COLUMNS, replace(chosen, max_iter=1)
+        if method == AUTO:
+            others, named = drawn(method)
+            return np.concatenate([mechanisms, others]), [*origins, *named], method, chosen
+        if not self.constraints and not self._kept(proved):
+            end = time.monotonic() + seconds
+            mechanisms = risen(self.problem, proved.mechanism, chosen.tol, end)[None]
+            if usual:
+                open_still = residuals(self.problem, mechanisms).largest[0] > chosen.tol
+                chosen = replace(chosen, max_iter=MERGED_STEPS if open_still else 1)
+        return mechanisms, origins, method, chosen
 
     def size(self, **solving: Any) -> Size:
         private, inputs = self.problem.p_s_given_y.shape

@@ -16,7 +16,7 @@ from cvxpriv.bounds.pricing import INTERRUPTED, OUT_OF_TIME
 from cvxpriv.constraints.gate import brought_inside, missed
 from cvxpriv.errors import ModelError
 from cvxpriv.mechanisms.mechanism import given_mechanisms
-from cvxpriv.numerics.arrays import Array, Values, put, single
+from cvxpriv.numerics.arrays import Array, IntArray, Values, put, single
 from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.history import History
 from cvxpriv.schedules.running import run
@@ -115,14 +115,7 @@ def best_run(
     near = np.flatnonzero(leakage <= leakage.min() + SAME_LEAKAGE)
     near = near[residual[near].argsort(kind="stable")]
     if not constraints:
-        lower = None if bound is None else bound.lower
-        for one in near:  # a free output of one may pay where another has none
-            mechanism = optimum.rows_of(state["log_u"][one])
-            residual[one] = max(residual[one], optimum.free_symbol(problem, mechanism, lower))
-            if residual[one] <= settings.tol:
-                near = np.array([one])  # the others' free outputs are not priced
-                break
-        near = near[residual[near].argsort(kind="stable")]
+        near = _priced(problem, state["log_u"], near, residual, bound, settings.tol)
     start = int(near[0])
     converged = residual <= settings.tol
     converged[start] |= bound is not None and leakage[start] - bound.lower <= settings.tol
@@ -155,6 +148,21 @@ def best_run(
         bound,
         overdue=overdue,
     )
+
+
+def _priced(
+    problem: Problem, log_u: Array, near: IntArray, residual: Array, bound: FunnelBound | None, tol: float
+) -> IntArray:
+    """Return some starts, the best first, after the price of their free outputs was added to their residuals.
+
+    A free output of one may pay where another has none. Once one has converged, the others' are not priced.
+    """
+    lower = None if bound is None else bound.lower
+    for one in near:
+        residual[one] = max(residual[one], optimum.free_symbol(problem, optimum.rows_of(log_u[one]), lower))
+        if residual[one] <= tol:
+            return np.array([one])
+    return near[residual[near].argsort(kind="stable")]
 
 
 def _brought_inside(problem: Problem, constraints: Constraints, log_u: Array) -> Array:
