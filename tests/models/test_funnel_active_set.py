@@ -34,7 +34,7 @@ def test_a_constraint_holds_exactly_where_its_rows_do(constraint: constraints.Re
     assert rows.extra.shape[1] == 0
     rng = np.random.default_rng(0)
     for mechanism in [*rng.dirichlet(np.ones(4), size=(20, 3)), np.full((3, 4), 0.25), np.eye(3, 4)]:
-        left = rows.bound - rows.cells @ PROBLEM.joint(mechanism).ravel()
+        left = rows.bound - rows.cells @ (PROBLEM.p_x[:, None] * mechanism).ravel()
         missed = max(np.abs(left[: rows.equalities]).max(initial=0.0), -left.min())
         assert (missed <= 1e-12) == (constraint.violation(mechanism, KNOWN) <= 1e-12)  # rounding
 

@@ -202,4 +202,5 @@ def _acceleration(problem: Problem, method: str, accelerate: str, constraints: C
 
 
 def _constrained(make: Callable[[Problem, bool], Block], problem: Problem, constraints: Constraints) -> Block:
-    return make(problem, bool(constraints)).constrained(constraints)
+    block = make(problem, bool(constraints))
+    return block.constrained(constraints) if constraints else block

@@ -70,17 +70,13 @@ class Problem:
             )
         return cls(table, nats, int(symbols))
 
-    def joint(self, mechanism: Array) -> Array:
-        """Return P(X, Y), (|X|, |Y|), of a mechanism P(Y|X), (|X|, |Y|)."""
-        return self.p_x[:, None] * mechanism
-
     def leakage(self, mechanism: Array) -> float:
         """Return I(S;Y) in nats of a mechanism P(Y|X), (|X|, |Y|): the objective of PF (1)."""
-        return mutual_information(self.p_s_given_x @ self.joint(mechanism))
+        return mutual_information(self.p_s_given_x @ (self.p_x[:, None] * mechanism))
 
     def utility(self, mechanism: Array) -> float:
         """Return I(X;Y) in nats of a mechanism P(Y|X), (|X|, |Y|)."""
-        return mutual_information(self.joint(mechanism))
+        return mutual_information(self.p_x[:, None] * mechanism)
 
 
 def _rate_in_nats(rate: float, unit: str, entropy_x: float) -> float:
