@@ -90,8 +90,16 @@ class Start:
     best: bool
 
 
+class _Judged(_Learned):
+    """A run with a residual and a bound: fields in some models, properties in others."""
+
+    converged: Any
+    kkt: Any
+    gap: Any
+
+
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class LearningRun(_Learned):
+class LearningRun(_Judged):
     """A run that is not private; a subclass adds `converged`, `kkt` and `gap`.
 
     Attributes
@@ -129,11 +137,6 @@ class LearningRun(_Learned):
     overdue: bool = False
     tried: tuple[Start, ...] = ()
     log: History = field(default_factory=History, metadata=UNSAVED)
-
-    if TYPE_CHECKING:  # fields of some models, properties of others
-        converged: Any
-        kkt: Any
-        gap: Any
 
     @property
     def history(self) -> pd.DataFrame:
