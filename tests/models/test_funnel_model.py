@@ -137,7 +137,7 @@ def test_a_run_starts_from_a_mechanism_of_the_user_s() -> None:
 @pytest.mark.parametrize(
     ("init", "message"),
     [
-        (np.eye(3), r"init has shape \(1, 3, 3\), expected \(3, 4\)"),
+        (np.eye(3), r"init has shape \(3, 3\), expected \(3, 4\)"),
         (np.full((3, 4), 0.25), "below rate"),
         (np.eye(3, 4) * 0.9, "row 0 sums to 0.9"),
     ],
