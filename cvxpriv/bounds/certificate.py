@@ -186,12 +186,10 @@ class Certificate(StoredProof):
         )
 
     def own(self) -> dict[str, Any]:
-        """See `StoredProof`."""
         return {"rate": float(self.rate), "lam": float(self.lam), "nu": self.nu.tolist()}
 
     @classmethod
     def own_of(cls, held: Mapping[str, Any]) -> dict[str, Any]:
-        """See `StoredProof`."""
         rate, lam = float(held["rate"]), float(held["lam"])
         if rate < 0.0:
             raise DataError(f"the certificate has rate={rate!r}: expected nats >= 0")

@@ -41,12 +41,10 @@ class ConstrainedCertificate(Certificate):
         return cls(**held, mu=np.round(mu * SHORT) / SHORT, constraints=constraints)
 
     def own(self) -> dict[str, Any]:
-        """See `StoredProof`."""
         return {**super().own(), "mu": self.mu.tolist(), "constraints": list(self.constraints)}
 
     @classmethod
     def own_of(cls, held: Mapping[str, Any]) -> dict[str, Any]:
-        """See `StoredProof`."""
         constraints = tuple(held["constraints"])
         if not all(isinstance(one, dict) for one in constraints):
             raise DataError("the certificate's constraints are no objects: pass a file that save wrote")

@@ -85,14 +85,12 @@ class ServiceCertificate(StoredProof):
         )
 
     def own(self) -> dict[str, Any]:
-        """See `StoredProof`."""
         points = {} if self.conjugate is None else {"conjugate": self.conjugate.tolist()}
         named = {"beta": float(self.beta), "divergence": self.divergence, "formula": self.formula}
         return {**named, "alpha": self.alpha.tolist(), **points}
 
     @classmethod
     def own_of(cls, held: Mapping[str, Any]) -> dict[str, Any]:
-        """See `StoredProof`."""
         points = held.get("conjugate")
         return {
             "beta": float(held["beta"]),
@@ -135,13 +133,11 @@ class ConstrainedServiceCertificate(ServiceCertificate):
         return cls(**{one.name: getattr(certificate, one.name) for one in fields(certificate)}, **own)
 
     def own(self) -> dict[str, Any]:
-        """See `StoredProof`."""
         held = {"constraints": list(self.constraints), "mu": list(self.mu), "cells": list(self.cells)}
         return {**super().own(), **held}
 
     @classmethod
     def own_of(cls, held: Mapping[str, Any]) -> dict[str, Any]:
-        """See `StoredProof`."""
         own = {name: tuple(held[name]) for name in ("constraints", "mu", "cells")}
         for name, form in (("constraints", dict), ("mu", list), ("cells", list)):
             if not all(isinstance(one, form) for one in own[name]):

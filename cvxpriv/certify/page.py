@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
 
 import numpy as np
 
-from cvxpriv.certify.verdicts import VERDICTS, Verdict
+from cvxpriv.certify.sections import Shown, largest_residual, offers, worst_first
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Fact, Facts, Section, Table
 from cvxpriv.reports.formatting import format_cell
@@ -21,39 +20,6 @@ _READING = (
     "WRONG: claims a solution, or a proof that there is none, that the residuals refute. failed: returned no solution, "
     "or one that claims no accuracy and has none.",
 )
-
-
-class Shown(Protocol):
-    """The parts of a cross-check that are shown (`cvxpriv.certify.check.CrossCheck`)."""
-
-    @property
-    def table(self) -> pd.DataFrame:
-        """One row per case and answer."""
-
-    @property
-    def references(self) -> Mapping[str, str]:
-        """The references of the answers, and the reasons, by case."""
-
-    @property
-    def skipped(self) -> Mapping[str, Mapping[str, str]]:
-        """The solvers that were not asked, and the reasons, by case."""
-
-    @property
-    def all_off(self) -> Mapping[str, str]:
-        """The cases of which no answer agrees, and what to do next."""
-
-    @property
-    def verdicts(self) -> Mapping[str, Verdict]:
-        """The worst verdict of each solver."""
-
-    @property
-    def worst_offender(self) -> str:
-        """The worst answer of all, in one sentence."""
-
-
-def worst_first(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows with the worst verdicts on top, otherwise in their order."""
-    return table.sort_values("verdict", key=lambda v: -v.map(VERDICTS.index), kind="stable")
 
 
 def plain_text(check: Shown) -> str:
@@ -79,18 +45,6 @@ def plain_text(check: Shown) -> str:
     ]
     references = [f"reference{f' of {name}' if several else ''}: {why}" for name, why in check.references.items()]
     return "\n".join([*aligned(head, body, left=4 if several else 3), *reasons, *offers(check), *references])
-
-
-def offers(check: Shown) -> list[str]:
-    """Return a sentence for each case of which no answer agrees."""
-    return [f"all are off: no answer to {case} agrees; {remedy}" for case, remedy in check.all_off.items()]
-
-
-def largest_residual(row: Any) -> float:
-    """Return the largest exact residual of the cone program in a row of the table; NaN if there is none."""
-    known = [row[name] for name in ("cone", "dual", "dual_cone", "complementarity", "duality_gap", "certificate")]
-    finite = [float(value) for value in known if not np.isnan(value)]
-    return max(finite, default=float("nan"))
 
 
 def aligned(head: Sequence[str], body: Sequence[Sequence[str]], left: int) -> list[str]:

@@ -2,7 +2,7 @@
 
 A claim that there is no solution is true or false whatever its solver gives as a proof. HiGHS claims `unbounded` and
 returns no ray; maximising ``log x`` is unbounded and has none. So the questions are asked here again: is there an exact
-certificate of infeasibility, is there a ray (`cvxpriv.kkt.conic.proofs`) that holds in the problem as written
+certificate of infeasibility, is there a ray (`cvxpriv.kkt.conic.certificates`) that holds in the problem as written
 (`cvxpriv.kkt.rays`), and, where there is no ray, do values grow with the room that the variables are given?
 """
 
@@ -20,9 +20,8 @@ import numpy as np
 from cvxpriv.certify.answers import SOLVED, Answer
 from cvxpriv.certify.cases import Case, values_kept
 from cvxpriv.certify.solver_answers import solver_answer
-from cvxpriv.kkt.conic.certificates import Certificate
+from cvxpriv.kkt.conic.certificates import Certificate, infeasibility_proof, ray, roomy
 from cvxpriv.kkt.conic.data import ConeData, extract
-from cvxpriv.kkt.conic.proofs import infeasibility_proof, ray, roomy
 from cvxpriv.kkt.conic.scaling import solve_scaled
 from cvxpriv.kkt.conic.solving import ConicSolution, solve_conic
 from cvxpriv.kkt.quadratic_forms import with_every_eigenvalue

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
-from cvxpriv.certify.page import Shown, largest_residual, offers, worst_first
-from cvxpriv.certify.verdicts import VERDICTS
+import numpy as np
+
+from cvxpriv.certify.verdicts import VERDICTS, Verdict
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Fact, Facts, Section, Table
 
@@ -19,6 +20,34 @@ _LEGEND = (
     "A verdict on a solver is none on the result: the method took the exact updates.",
 )
 _DIGITS = {"gap": 1, "residual": 1, "natural": 1, "ms": 2}
+
+
+class Shown(Protocol):
+    """The parts of a cross-check that are shown (`cvxpriv.certify.check.CrossCheck`)."""
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row per case and answer."""
+
+    @property
+    def references(self) -> Mapping[str, str]:
+        """The references of the answers, and the reasons, by case."""
+
+    @property
+    def skipped(self) -> Mapping[str, Mapping[str, str]]:
+        """The solvers that were not asked, and the reasons, by case."""
+
+    @property
+    def all_off(self) -> Mapping[str, str]:
+        """The cases of which no answer agrees, and what to do next."""
+
+    @property
+    def verdicts(self) -> Mapping[str, Verdict]:
+        """The worst verdict of each solver."""
+
+    @property
+    def worst_offender(self) -> str:
+        """The worst answer of all, in one sentence."""
 
 
 def crosscheck_section(check: Shown | None, text: str) -> list[Section]:
@@ -106,3 +135,20 @@ def _by_solver(check: Shown, title: str) -> Section:
     frame = counts[[verdict for verdict in VERDICTS if verdict in counts]].reset_index().rename_axis(columns=None)
     notes = [f"{name}: {worst.reason}" for name, worst in check.verdicts.items() if worst.verdict != "agrees"]
     return Section(title, tables=[Table(frame)], notes=notes)
+
+
+def worst_first(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows with the worst verdicts on top, otherwise in their order."""
+    return table.sort_values("verdict", key=lambda v: -v.map(VERDICTS.index), kind="stable")
+
+
+def offers(check: Shown) -> list[str]:
+    """Return a sentence for each case of which no answer agrees."""
+    return [f"all are off: no answer to {case} agrees; {remedy}" for case, remedy in check.all_off.items()]
+
+
+def largest_residual(row: Any) -> float:
+    """Return the largest exact residual of the cone program in a row of the table; NaN if there is none."""
+    known = [row[name] for name in ("cone", "dual", "dual_cone", "complementarity", "duality_gap", "certificate")]
+    finite = [float(value) for value in known if not np.isnan(value)]
+    return max(finite, default=float("nan"))

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from cvxpriv.cli.options import Read
+from cvxpriv.cli.options import Read, applied
 from cvxpriv.runs.options import REQUIRED, Parameter, options_of
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -17,13 +17,6 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 def on_the_command_line(*functions: Callable[..., Any]) -> list[Parameter]:
     """Return the declared parameters of functions that can be given on a command line."""
     return [one for function in functions for one in options_of(function) if not one.option.hidden]
-
-
-def with_options(command: Command, parameters: Iterable[Parameter]) -> Command:
-    """Give a command the options of parameters, in their order."""
-    for parameter in reversed(list(parameters)):
-        command = click_option(parameter)(command)
-    return command
 
 
 def taken(parameters: Iterable[Parameter], values: Mapping[str, Any]) -> dict[str, Any]:
@@ -40,10 +33,7 @@ def made(
     kind: type[click.Command] = click.Command,
 ) -> click.Command:
     """Return a function as a command with options, in their order."""
-    wrapped: Any = command
-    for option in reversed(options):
-        wrapped = option(wrapped)
-    return click.command(name, cls=kind, short_help=short, help=text)(wrapped)
+    return click.command(name, cls=kind, short_help=short, help=text)(applied(command, options))
 
 
 def purpose_of(kind: type[Any]) -> str:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import click
 from click.core import ParameterSource
 
-from cvxpriv.cli.declared import introduction_of, made, on_the_command_line, purpose_of, taken, with_options
+from cvxpriv.cli.declared import click_option, introduction_of, made, on_the_command_line, purpose_of, taken
 from cvxpriv.cli.finish import finish
 from cvxpriv.cli.options import crosscheck_option, endings, require_report_packages, require_writable, solvers_option
 from cvxpriv.cli.rows import RowOptions
@@ -82,7 +82,7 @@ def learning_command(kind: Kind) -> click.Command:
     parameters.sort(key=lambda one: one.name == "intercept")
     options = [
         click.argument("source", metavar="ROWS"),
-        lambda wrapped: with_options(wrapped, parameters),
+        *map(click_option, parameters),
         crosscheck_option("yes"),
         solvers_option,
         *endings(),
@@ -107,7 +107,6 @@ def _or_apart(kind: Kind, flag: str) -> type[click.Command]:
         def make_context(
             self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
         ) -> click.Context:
-            """See `click.Command`."""
             after = [following for one, following in pairwise([*args, ""]) if one == flag]
             named = [*after, *(one.partition("=")[2] for one in args if one.startswith(f"{flag}="))]
             if not named or (flag == "--nodes" and not named[-1].endswith(".toml")):  # a number of nodes

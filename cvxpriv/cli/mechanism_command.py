@@ -21,7 +21,6 @@ from cvxpriv.cli.declared import (
     on_the_command_line,
     purpose_of,
     taken,
-    with_options,
 )
 from cvxpriv.cli.drawn_rows import Drawing, Drawn
 from cvxpriv.cli.finish import certify_option, finish, proved, write
@@ -47,7 +46,7 @@ from cvxpriv.reports.facts import Facts
 from cvxpriv.runs.mechanism_model import MechanismModel
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
 from cvxpriv.runs.noise_costs import DRAWS
-from cvxpriv.runs.options import Parameter, options_of
+from cvxpriv.runs.options import options_of
 from cvxpriv.solvers.registry import DEFAULT_CHAIN, solver_spec
 from cvxpriv.solvers.silence import solvers_silent
 from cvxpriv.tables.joint import JointTable
@@ -56,6 +55,12 @@ from cvxpriv.tables.small_counts import judged
 CROSSCHECKED = 2_000
 """Number of cells of a mechanism above which it is cross-checked only on demand: SCS needs minutes for 160 x 161."""
 REPLICATES = 200
+CONSTRAINT = click.option(
+    "--constraint",
+    multiple=True,
+    metavar="TEXT",
+    help=f"On the mechanism; several times for several: {', '.join(FORMS.values())}.",
+)
 
 Model: TypeAlias = MechanismModel[MechanismRun[Any, Any]]
 Kind: TypeAlias = type[Model]
@@ -96,7 +101,7 @@ class Asked:
 
 def design_command(kind: Kind) -> click.Command:
     """Return ``cvxpriv NAME TABLE``: it designs a mechanism and writes its facts."""
-    posed, solved = _parameters(kind)
+    posed, solved = on_the_command_line(kind.__init__), on_the_command_line(kind.solve)
     points = options_of(kind.curve)[0]
     points = replace(points, default=None, option=replace(points.option, usual="no curve"))
 
@@ -138,10 +143,10 @@ def design_command(kind: Kind) -> click.Command:
     options = [
         click.argument("source", metavar="TABLE"),
         table_options(kind.sides),
-        noise_options,
-        lambda wrapped: with_options(wrapped, posed),
-        _constraint_option,
-        lambda wrapped: with_options(wrapped, solved),
+        noise_options(),
+        *map(click_option, posed),
+        CONSTRAINT,
+        *map(click_option, solved),
         click_option(points),
         crosscheck_option(f"up to {CROSSCHECKED:,} cells of the mechanism"),
         solvers_option,
@@ -150,7 +155,7 @@ def design_command(kind: Kind) -> click.Command:
             type=int,
             default=REPLICATES,
             show_default=True,
-            callback=lambda context, parameter, value: _replicates(value),
+            callback=_replicates,
             help="Number of replicates for the intervals; 0 for none.",
         ),
         certify_option,
@@ -178,7 +183,7 @@ def design_command(kind: Kind) -> click.Command:
 
 def crosscheck_command(kind: Kind) -> click.Command:
     """Return ``cvxpriv crosscheck NAME``: every block again at an answer, by every solver."""
-    posed, solved = _parameters(kind)
+    posed, solved = on_the_command_line(kind.__init__), on_the_command_line(kind.solve)
 
     def command(terminal: Terminal, source: str, columns: TableOptions, out: str | None, **given: Any) -> None:
         folder = None if out is None else require_writable(out)
@@ -206,9 +211,9 @@ def crosscheck_command(kind: Kind) -> click.Command:
             help="A CSV or TSV file, or the name of an embedded table.",
         ),
         table_options(kind.sides),
-        lambda wrapped: with_options(wrapped, posed),
-        _constraint_option,
-        lambda wrapped: with_options(wrapped, solved),
+        *map(click_option, posed),
+        CONSTRAINT,
+        *map(click_option, solved),
         solvers_option,
         click.option("--out", metavar="FOLDER", help="Folder for crosscheck.csv.  [default: write nothing]"),
         output_options,
@@ -299,11 +304,6 @@ def _require_feasible(model: Model, asked: Asked) -> Size:
     return one
 
 
-def _parameters(kind: Kind) -> tuple[list[Parameter], list[Parameter]]:
-    """Return the parameters that pose the problem, and those that solve it."""
-    return on_the_command_line(kind.__init__), on_the_command_line(kind.solve)
-
-
 def _posed(kind: Kind, table: JointTable, options: Mapping[str, Any], constraints: tuple[str, ...]) -> Model:
     """Return the model of a table, with its constraints."""
     parsed = {text: parse(text) for text in constraints}
@@ -365,12 +365,7 @@ def _of_crosscheck(title: str, run: MechanismRun[Any, Any], check: CrossCheck) -
     )
 
 
-def _constraint_option(command: Any) -> Any:
-    text = f"On the mechanism; several times for several: {', '.join(FORMS.values())}."
-    return click.option("--constraint", multiple=True, metavar="TEXT", help=text)(command)
-
-
-def _replicates(value: int) -> int:
+def _replicates(_context: click.Context, _parameter: click.Parameter, value: int) -> int:
     if value < 0 or value == 1:  # before the solve, not after it
         raise click.BadParameter(f"bootstrap={value}: expected a whole number >= 2 (200 serves), or 0 for no intervals")
     return value

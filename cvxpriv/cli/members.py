@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cvxpriv.cli.declared import made, on_the_command_line, with_options
+from cvxpriv.cli.declared import click_option, made, on_the_command_line
 from cvxpriv.cli.finish import finish
 from cvxpriv.cli.options import endings, require_report_packages, require_writable
 from cvxpriv.cli.terminal import Terminal, watched
@@ -76,7 +76,7 @@ class Side:
         options = [
             click.option(f"--{self.members}", required=True, metavar="FILE.toml", help="The members' names, the keys."),
             *self.options,
-            lambda wrapped: with_options(wrapped, [replace(found[name], default=None) for name in declared]),
+            *(click_option(replace(found[name], default=None)) for name in declared),
             *endings(),
         ]
         return made(kind.command, command, options, self.short, self.about)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,9 +15,9 @@ import click
 
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import DataError, ModelError
+from cvxpriv.numerics.arguments import names_in
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.readers import INTERNAL, PAGES
-from cvxpriv.tables.name_lists import names_in
 
 if TYPE_CHECKING:
     ParamType = click.ParamType[Any]
@@ -65,6 +66,30 @@ def reading_options(command: Command) -> Command:
     return click.option("--separator", metavar="TEXT", help=separator)(command)
 
 
+def applied(command: Any, options: Iterable[Any]) -> Any:
+    """Return a command with options, in their order."""
+    for option in reversed(list(options)):
+        command = option(command)
+    return command
+
+
+def packed(name: str, kind: Callable[..., Any], taken: Sequence[str], options: Iterable[Any]) -> Callable[[Any], Any]:
+    """Give a command options of which it gets some as one object.
+
+    `name`: The command's argument for that object. `kind`: Makes it of the options `taken`, by name.
+    """
+
+    def packing(command: Any) -> Any:
+        @wraps(command)
+        def collected(*args: Any, **kwargs: Any) -> Any:
+            chosen = {one: kwargs.pop(one) for one in taken}
+            return command(*args, **{name: kind(**chosen)}, **kwargs)
+
+        return applied(collected, options)
+
+    return packing
+
+
 def output_options(command: Command) -> Command:
     """Give a command ``--json``, ``--quiet`` and ``--debug``; they set the `Terminal` that is the context's object."""
 
@@ -93,10 +118,8 @@ def solvers_option(command: Command) -> Command:
     """Give a command ``--solvers``: the solvers that cross-check."""
     from cvxpriv.solvers.registry import DEFAULT_CHAIN
 
-    names = ",".join(DEFAULT_CHAIN)
-    return click.option("--solvers", type=NAMES, default=names, show_default=True, help="Solvers that cross-check.")(
-        command
-    )
+    text, usual = "Solvers that cross-check.", ",".join(DEFAULT_CHAIN)
+    return click.option("--solvers", type=NAMES, default=usual, show_default=True, help=text)(command)
 
 
 def endings() -> list[Any]:

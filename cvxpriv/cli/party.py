@@ -56,9 +56,9 @@ def serve_command(terminal: Terminal, /, source: str, join: str, folder: str, ou
     their owner alone; a process that was killed comes back with the same command.
     """
     from cvxpriv.cli.party_table import party_of, write_own
+    from cvxpriv.distributed.carriers import MessageLog
     from cvxpriv.distributed.flight_party import serve
     from cvxpriv.distributed.keys import keys_in
-    from cvxpriv.distributed.log import MessageLog
     from cvxpriv.errors import PartyError
 
     keys, log, home = keys_in(folder), MessageLog(), Path(out)

@@ -18,7 +18,7 @@ from cvxpriv.cli.private_rows import require_given
 from cvxpriv.cli.row_labels import blind_labels, texts_of
 from cvxpriv.cli.rows import category_in, range_in
 from cvxpriv.distributed.alignment import digests
-from cvxpriv.distributed.log import MessageLog
+from cvxpriv.distributed.carriers import MessageLog
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.learning.encoding import Encoding
 from cvxpriv.privacy import ledger_document

@@ -49,11 +49,9 @@ class Page(click.Command):
         self.stored = stored
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """See `click.Command`."""
         return [*self.stored["usage"]]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """See `click.Command`."""
         with formatter.section("Options"):
             formatter.write_dl([(option, text) for option, text in self.stored["options"]])
 
@@ -125,7 +123,6 @@ class PluginGroup(click.Group):
         self.making = making or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """See `click.Group`."""
         return sorted({*super().list_commands(ctx), *self.own, *extensions(self.plugins), *self._models()})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -161,11 +158,9 @@ class PluginGroup(click.Group):
         return cards[name][0].module if name in cards else ""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """See `click.Group`."""
         self._listed(ctx).format_commands(ctx, formatter)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """See `click.Command`."""
         return [
             *(
                 CompletionItem(name, help=command.get_short_help_str())

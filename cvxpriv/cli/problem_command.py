@@ -10,7 +10,7 @@ import click
 
 from cvxpriv.certify.sections import crosscheck_section, crosscheck_tables
 from cvxpriv.cli.crosscheck import check_options, checked
-from cvxpriv.cli.declared import introduction_of, made, on_the_command_line, purpose_of, taken, with_options
+from cvxpriv.cli.declared import click_option, introduction_of, made, on_the_command_line, purpose_of, taken
 from cvxpriv.cli.finish import finish
 from cvxpriv.cli.options import (
     crosscheck_option,
@@ -50,7 +50,7 @@ def problem_command(kind: type[ProblemModel]) -> click.Command:
 
     options = [
         click.argument("source", metavar="MATRIX"),
-        lambda wrapped: with_options(wrapped, [*posed, *solved]),
+        *map(click_option, [*posed, *solved]),
         crosscheck_option("yes"),
         solvers_option,
         click.option("--report/--no-report", default=True, show_default=True, help="Write report.html and pictures."),
@@ -74,7 +74,7 @@ def crosscheck_command(kind: type[ProblemModel]) -> click.Command:
 
     options = [
         click.argument("source", metavar="[MATRIX]", required=False),
-        lambda wrapped: with_options(wrapped, posed),
+        *map(click_option, posed),
         check_options,
         output_options,
         click.pass_obj,

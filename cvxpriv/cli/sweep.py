@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from cvxpriv.cli.options import endings
+from cvxpriv.cli.options import applied, endings
 from cvxpriv.cli.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -19,12 +19,6 @@ if TYPE_CHECKING:
 
 _BRIEF = ("leakage", "utility", "accuracy", "objective", "epsilon", "gap", "kkt", "seconds")
 _TASK_COLUMNS = ("task", "task_seed", "warnings", "error_type", "error")
-
-
-def _with_endings(command: Callable[..., Any]) -> Any:
-    for option in reversed(endings()):
-        command = option(command)
-    return command
 
 
 @click.command()
@@ -37,7 +31,7 @@ def _with_endings(command: Callable[..., Any]) -> Any:
 )
 @click.option("--resume/--no-resume", default=True, show_default=True, help="Take the results of the checkpoint.")
 @click.option("--retry", is_flag=True, help="Do tasks again that failed.")
-@_with_endings
+@partial(applied, options=endings())
 def sweep(
     terminal: Terminal,
     plan: str,

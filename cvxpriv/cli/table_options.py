@@ -6,28 +6,26 @@ import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from functools import wraps
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 import pandas as pd
 
 from cvxpriv.cli.drawn_rows import require_target
-from cvxpriv.cli.options import NAMES, reading_options
+from cvxpriv.cli.options import NAMES, packed, reading_options
 from cvxpriv.cli.preparation import SPOKEN, preparation_options, prepared, read_rows
 from cvxpriv.errors import DataError, PrivacyError
+from cvxpriv.numerics.arguments import names_in
 from cvxpriv.privacy.private_tables import Domain, private_table
 from cvxpriv.runs.sides import Sides
 from cvxpriv.tables.datasets import PAPER_SMOOTHING, SOURCES, load_table
 from cvxpriv.tables.encodings import DetectedWarning
 from cvxpriv.tables.frames import require_roles
 from cvxpriv.tables.joint import JointTable
-from cvxpriv.tables.name_lists import names_in
 from cvxpriv.tables.protection import ADJACENCIES
 from cvxpriv.tables.small_counts import require_repeated
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -150,7 +148,7 @@ def title_of(source: str) -> str:
     return SOURCES[source].title if is_embedded(source) else Path(source).name
 
 
-def table_options(sides: Sides) -> Callable[[Command], Command]:
+def table_options(sides: Sides) -> Callable[[Any], Any]:
     """Give a command the options for reading a table; it gets them as one `TableOptions`, ``columns``."""
     options = [
         click.option(sides.private.flag, "private", type=NAMES, default=(), help=sides.private.help),
@@ -181,19 +179,7 @@ def table_options(sides: Sides) -> Callable[[Command], Command]:
         *preparation_options(),
     ]
     names = [field.name for field in fields(TableOptions) if field.name != "sides"]
-
-    def packed(command: Command) -> Command:
-        @wraps(command)
-        def collected(*args: Any, **kwargs: Any) -> Any:
-            chosen = {name: kwargs.pop(name) for name in names}
-            return command(*args, columns=TableOptions(sides, **chosen), **kwargs)
-
-        wrapped: Any = collected
-        for option in reversed(options):
-            wrapped = option(wrapped)
-        return wrapped  # type: ignore[no-any-return]
-
-    return packed
+    return packed("columns", partial(TableOptions, sides), names, options)
 
 
 @dataclass(frozen=True)
@@ -262,7 +248,7 @@ def _read_row_by_row(columns: TableOptions, source: str) -> JointTable:
             ) from None
 
 
-def noise_options(command: Command) -> Command:
+def noise_options() -> Callable[[Any], Any]:
     """Give a command the options for noise in its table; it gets them as one `TableNoise`, ``noise``."""
     options = [
         click.option(
@@ -296,14 +282,4 @@ def noise_options(command: Command) -> Command:
             "--table-noise-seed", type=int, help="Seed of that noise, for tests.  [default: the system's randomness]"
         ),
     ]
-    names = [field.name for field in fields(TableNoise)]
-
-    @wraps(command)
-    def collected(*args: Any, **kwargs: Any) -> Any:
-        chosen = {name: kwargs.pop(name) for name in names}
-        return command(*args, noise=TableNoise(**chosen), **kwargs)
-
-    wrapped: Any = collected
-    for option in reversed(options):
-        wrapped = option(wrapped)
-    return wrapped  # type: ignore[no-any-return]
+    return packed("noise", TableNoise, [field.name for field in fields(TableNoise)], options)

@@ -8,14 +8,64 @@ check and the log.
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Protocol
 
-from cvxpriv.distributed.log import MessageLog
 from cvxpriv.distributed.messages import REFUSAL, Message, Vocabulary
 from cvxpriv.errors import DataError, ModelError, PartyError, PrivacyError
+from cvxpriv.numerics.later import pd
 
-__all__ = ["HOLDER", "Carrier", "InProcess", "Role", "refusal", "require_willing"]
+__all__ = ["HOLDER", "Carrier", "Entry", "InProcess", "MessageLog", "Role", "refusal", "require_willing"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One message.
+
+    Attributes
+    ----------
+    seconds : float
+        Time since the log began.
+    sender, receiver : str
+    kind : str
+    vectors : str
+        Names and lengths of its vectors.
+    bytes : int
+        Bytes of its vectors.
+    refused : str
+        The reason of a refusal; empty for a message that was taken.
+    """
+
+    seconds: float
+    sender: str
+    receiver: str
+    kind: str
+    vectors: str
+    bytes: int
+    refused: str = ""
+
+
+class MessageLog:
+    """All messages that one end sent and received, in order."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self._begun, self._lock = time.perf_counter(), threading.Lock()
+
+    def note(self, sender: str, receiver: str, message: Message, refused: str = "") -> None:
+        """Add a message."""
+        vectors = ", ".join(f"{name}[{vector.size}]" for name, vector in message.vectors.items())
+        seconds = time.perf_counter() - self._begun
+        with self._lock:
+            self.entries.append(Entry(seconds, sender, receiver, message.kind, vectors, message.size, refused))
+
+    def frame(self) -> pd.DataFrame:
+        """Return the log as a table, one row a message."""
+        return pd.DataFrame([asdict(entry) for entry in self.entries], columns=list(Entry.__dataclass_fields__))
+
 
 #: Name of the orchestrator's side in logs.
 HOLDER = "holder"

@@ -18,8 +18,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
-from cvxpriv.distributed.carriers import HOLDER, Role, refusal, require_willing
-from cvxpriv.distributed.log import MessageLog
+from cvxpriv.distributed.carriers import HOLDER, MessageLog, Role, refusal, require_willing
 from cvxpriv.distributed.messages import Envelope, Message, Vocabulary
 from cvxpriv.errors import DataError, MessageRefused, ModelError, PartyError, shown
 from cvxpriv.reports.files import PathLike, write_text

@@ -16,9 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from cvxpriv.distributed.carriers import HOLDER, require_willing
+from cvxpriv.distributed.carriers import HOLDER, MessageLog, require_willing
 from cvxpriv.distributed.keys import Keys
-from cvxpriv.distributed.log import MessageLog
 from cvxpriv.distributed.messages import Envelope, Message, Vocabulary
 from cvxpriv.errors import CvxprivError, DataError, MessageRefused, ModelError, PartyError
 

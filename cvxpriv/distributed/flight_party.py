@@ -7,10 +7,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from cvxpriv.distributed.carriers import HOLDER, Role, refusal
+from cvxpriv.distributed.carriers import HOLDER, MessageLog, Role, refusal
 from cvxpriv.distributed.flight_holder import EXCHANGE, HOLD
 from cvxpriv.distributed.keys import Keys
-from cvxpriv.distributed.log import MessageLog
 from cvxpriv.distributed.messages import Envelope, Message
 from cvxpriv.errors import CvxprivError, MessageRefused, ModelError, PartyError, shown
 

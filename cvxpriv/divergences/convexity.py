@@ -16,8 +16,7 @@ import numpy.typing as npt
 from cvxpriv.divergences.breakpoints import Branches
 from cvxpriv.divergences.intervals import INTERVALS, Interval
 from cvxpriv.divergences.jets import DIGITS, MANY_DIGITS, constant_value, jet
-from cvxpriv.divergences.linear_parts import cleared, split, spread
-from cvxpriv.divergences.spellings import expanded, spellings
+from cvxpriv.divergences.spellings import cleared, expanded, spellings, split, spread
 from cvxpriv.divergences.tree import (
     ONE,
     Call,

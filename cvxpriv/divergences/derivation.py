@@ -16,8 +16,7 @@ from cvxpriv.divergences.atoms import Affine, Atom, Exponential, Gap, Largest, M
 from cvxpriv.divergences.breakpoints import Branches
 from cvxpriv.divergences.entropies import Entropies
 from cvxpriv.divergences.jets import DIGITS, constant_value
-from cvxpriv.divergences.linear_parts import affine_of, cleared, split, spread
-from cvxpriv.divergences.spellings import spellings
+from cvxpriv.divergences.spellings import affine_of, cleared, spellings, split, spread
 from cvxpriv.divergences.tree import (
     ONE,
     Call,

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from cvxpriv.divergences.atoms import Affine, Atom, Entropy, LogSumExp, P, Q
-from cvxpriv.divergences.linear_parts import affine_of, cleared, split, spread
+from cvxpriv.divergences.spellings import affine_of, cleared, split, spread
 from cvxpriv.divergences.tree import ONE, ZERO, Call, Node, Product, Sum, call, linear, multiply, positive, power, walk
 from cvxpriv.numerics.arrays import Array
 

@@ -14,8 +14,7 @@ import numpy.typing as npt
 from scipy.special import log_expit, logsumexp
 
 from cvxpriv.errors import DataError, ModelError, warn
-from cvxpriv.learning.labels import predicted
-from cvxpriv.learning.linear import LinearFit
+from cvxpriv.learning.labels import LinearFit, predicted
 from cvxpriv.learning.schema import PublicSchema, schema_named
 from cvxpriv.learning.schema_parts import numbers_in
 from cvxpriv.numerics.arrays import Array
@@ -193,7 +192,6 @@ class BinaryLogisticClassifier(ClassifierMixin, LinearEstimator):  # type: ignor
         """
 
     def _read(self, X: Any, y: Any, schema: PublicSchema | None) -> tuple[Any, list[Array]]:
-        """See `LinearEstimator`."""
         if schema is None:
             rows, places = self._checked(X, y)
         else:
@@ -209,7 +207,6 @@ class BinaryLogisticClassifier(ClassifierMixin, LinearEstimator):  # type: ignor
         return rows, [np.where(places == one, 1.0, -1.0) for one in (range(count) if count > 2 else (1,))]
 
     def _take(self, found: Sequence[LinearFit]) -> None:
-        """See `LinearEstimator`."""
         self.coef_ = np.array([one.coefficients for one in found])
         self.intercept_ = np.array([one.intercept for one in found])
 
@@ -278,7 +275,6 @@ class LinearRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
         """Fit to valid rows, dense or sparse, and targets."""
 
     def _read(self, X: Any, y: Any, schema: PublicSchema | None) -> tuple[Any, Array]:
-        """See `LinearEstimator`."""
         if schema is None:
             rows, targets = self._as_they_are(X, y, ROWS_READ, y_numeric=True)
         else:
@@ -287,7 +283,6 @@ class LinearRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
         return rows, np.asarray(targets, dtype=np.float64)
 
     def _take(self, found: LinearFit) -> None:
-        """See `LinearEstimator`."""
         self.coef_, self.intercept_ = found.coefficients, np.asarray(found.intercept)[()]
 
     def predict(self, X: Any) -> Array:

@@ -1,6 +1,8 @@
-"""Labels in a model's form, and predictions in the user's spelling of the labels."""
+"""A linear model, labels in its form, and its predictions in the user's spelling of the labels."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +13,22 @@ from cvxpriv.errors import DataError, ModelError, PrivacyError, shown
 from cvxpriv.numerics.arguments import as_array
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties.losses import Loss
+
+
+@dataclass(frozen=True, eq=False)
+class LinearFit:
+    """A linear model.
+
+    `coefficients`, (d,): One coefficient per feature, in the order of the features.
+    """
+
+    coefficients: Array
+    intercept: float = 0.0
+
+    def margin(self, rows: Array) -> Array:
+        """Return the predictions, one per row of (n, d)."""
+        return np.asarray(rows @ self.coefficients + self.intercept)
+
 
 #: The largest label, and the largest entry of a row, of which sums of fourth powers are doubles.
 LARGEST = 1e50

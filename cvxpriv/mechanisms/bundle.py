@@ -29,6 +29,7 @@ from cvxpriv.reports.files import PathLike, write_bytes
 from cvxpriv.reports.formatting import exact_zero, format_number, paragraph, table
 from cvxpriv.reports.sets import Content, write_set
 from cvxpriv.reports.text import csv_text
+from cvxpriv.tables.protection import may_publish
 from cvxpriv.tables.recipe import Recipe
 
 __all__ = [
@@ -39,7 +40,6 @@ __all__ = [
     "Designed",
     "contents_of",
     "is_bundle",
-    "may_show",
     "told",
     "within",
     "write_bundle",
@@ -100,11 +100,6 @@ def is_bundle(path: PathLike) -> bool:
     return suffix == ".zip" or suffix == "" or str(path).endswith(("/", "\\")) or Path(path).is_dir()
 
 
-def may_show(mechanism: Designed) -> bool:
-    """Return whether P(Y|X) may be published: it was designed on counts with secure noise."""
-    return str(mechanism.origin.get("publish", "")).endswith("may be published")
-
-
 def contents_of(
     mechanism: Designed,
     released: pd.DataFrame,
@@ -117,14 +112,14 @@ def contents_of(
 
     `released`: The rows that the mechanism released.
     `symbols`: Number of these rows by symbol of X, ``(|X|,)``; not looked at where the mechanism may be published.
-    `matrix`: Whether P(Y|X) goes into the bundle. None: where it may be published (`may_show`).
+    `matrix`: Whether P(Y|X) goes into the bundle. None: where it may be published (`may_publish`).
     `name`: Name of the released column.
     `given`: Number of rows that came in, of which some may have been left out. None: as many as were released.
     """
-    shown = may_show(mechanism) if matrix is None else matrix
+    shown = may_publish(mechanism.origin) if matrix is None else matrix
     drawn = released[name].value_counts().reindex(list(mechanism.outputs), fill_value=0)
     counts = np.array(drawn.tolist(), dtype=np.float64)
-    stated = mechanism.noisy if may_show(mechanism) else Stated.of(mechanism.inputs, symbols)
+    stated = mechanism.noisy if may_publish(mechanism.origin) else Stated.of(mechanism.inputs, symbols)
     prior = most_likely(mechanism.array, counts).p if stated is None else stated.likely
     book = codebook(mechanism.array, mechanism.inputs, mechanism.outputs, counts, prior, 0.0 if shown else STEP)
     document = _document(mechanism, released, book, stated, shown, name, len(released) if given is None else given)

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from cvxpriv.constraints.documents import from_document
 from cvxpriv.constraints.gate import excess
 from cvxpriv.errors import DataError, ModelError
-from cvxpriv.mechanisms.bundle import contents_of, may_show, write_bundle
+from cvxpriv.mechanisms.bundle import contents_of, write_bundle
 from cvxpriv.mechanisms.file import Fields, dump, parse
 from cvxpriv.mechanisms.noisy_frequencies import NoisyCounts, counts_in
 from cvxpriv.mechanisms.release import RELEASED, Unseen, release
@@ -33,6 +33,7 @@ from cvxpriv.reports.files import PathLike, read_text, write_text
 from cvxpriv.reports.provenance import versions
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.arrays import SUM_TOLERANCE, nonnegative_matrix
+from cvxpriv.tables.protection import may_publish
 from cvxpriv.tables.recipe import Recipe
 
 Fact: TypeAlias = "str | int | float | bool | None"
@@ -250,7 +251,7 @@ class Mechanism:
         """
         of_information = self.origin.get("divergence") is None
         ready = [one for one in map(from_document, self.constraints) if one is not None]
-        return reveals(self.array, self.figures if of_information else {}, may_show(self), ready)
+        return reveals(self.array, self.figures if of_information else {}, may_publish(self.origin), ready)
 
     def save(self, path: PathLike) -> Path:
         """Write the mechanism to a JSON file, whole or not at all, with every digit of its numbers.

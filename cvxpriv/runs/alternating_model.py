@@ -89,7 +89,6 @@ class AlternatingRun(MechanismRun["AlternatingModel", Settings]):
 
     @property
     def mechanism(self) -> Array:
-        """See `MechanismRun`."""
         rows = self.state["mechanism"]
         return np.asarray(rows / rows.sum(axis=1, keepdims=True))
 
@@ -100,15 +99,12 @@ class AlternatingRun(MechanismRun["AlternatingModel", Settings]):
         return max(found, key=lambda residuals: residuals.largest)
 
     def blocks(self) -> dict[str, Block]:
-        """See `MechanismRun`."""
         return self.problem.blocks()
 
     def described(self, beside: Beside) -> Facts:
-        """See `MechanismRun`."""
         return alternating_facts(self, beside, self.problem.sides, self.figures, self.problem.options)
 
     def as_mechanism(self) -> Mechanism:
-        """See `MechanismRun`."""
         table = self.problem.table
         return Mechanism(
             self.mechanism,
@@ -123,7 +119,6 @@ class AlternatingRun(MechanismRun["AlternatingModel", Settings]):
         )
 
     def saved(self) -> dict[str, Any]:
-        """See `MechanismRun`."""
         return {"options": dict(self.problem.options)}
 
     @classmethod
@@ -180,7 +175,6 @@ class AlternatingModel(MechanismModel[AlternatingRun]):
         return self
 
     def blocks(self) -> dict[str, Block]:
-        """See `MechanismModel`."""
         return {block.name: self._constrained(block) for block in self.steps()}
 
     @declared
@@ -285,7 +279,6 @@ class AlternatingModel(MechanismModel[AlternatingRun]):
 
     @classmethod
     def run_of(cls, document: Mapping[str, Any], path: PathLike) -> AlternatingRun:
-        """See `MechanismModel`."""
         return AlternatingRun.opened(document, path, kind=cls)
 
     def _require_declarable(self) -> None:

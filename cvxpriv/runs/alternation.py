@@ -59,21 +59,17 @@ class AlternationRun(ProblemRun):
         return {part.name: part.block() for part in parts_of_problem(self.problem, self.groups)}
 
     def measured(self) -> float:
-        """See `ProblemRun`."""
         parts = parts_of_problem(self.problem, self.groups)
         return stationarity(parts, [part.block() for part in parts], self.values)
 
     def described(self) -> dict[str, str]:
-        """See `ProblemRun`."""
         return {"blocks": "; ".join(", ".join(one.name() for one in group) for group in self.groups)}
 
     def saved(self) -> dict[str, Any]:
-        """See `ProblemRun`."""
         return {"blocks": [[one.name() for one in group] for group in self.groups]}
 
     @classmethod
     def restored(cls, document: Mapping[str, Any], problem: cp.Problem) -> dict[str, Any]:
-        """See `ProblemRun`."""
         names = named(problem)
         return {"groups": tuple(tuple(names[one] for one in group) for group in document["blocks"])}
 

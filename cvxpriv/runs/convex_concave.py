@@ -49,16 +49,13 @@ class ConvexConcaveRun(ProblemRun):
         return {block.name: block}
 
     def measured(self) -> float:
-        """See `ProblemRun`."""
         return residual_of(Convexified(self.problem).block(), self.values)
 
     def saved(self) -> dict[str, Any]:
-        """See `ProblemRun`."""
         return {}
 
     @classmethod
     def restored(cls, document: Mapping[str, Any], problem: cp.Problem) -> dict[str, Any]:
-        """See `ProblemRun`."""
         return {}
 
 

@@ -49,12 +49,10 @@ class _Learned(Run):
         return True
 
     def document(self) -> dict[str, Any]:
-        """See `Run`."""
         return {"private": self.private, **fields_of(self)}
 
     @classmethod
     def of_document(cls, document: Mapping[str, Any]) -> Self:
-        """See `Run`."""
         if bool(document.get("private")) is not cls.private:
             kind = "is not private" if cls.private else "is private"
             raise DataError(f"path holds a run of {cls.model} that {kind}: read it by cvxpriv.load")

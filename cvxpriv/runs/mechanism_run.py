@@ -221,7 +221,6 @@ class MechanismRun(Run, Generic[Problem, Settings]):
         return shadow_prices(self.blocks()[self.whole], self.state)
 
     def cases(self) -> list[Case]:
-        """See `Run`."""
         return [case_of_block(block, self.state) for block in self.blocks().values()]
 
     def plot(self, ax: Axes | None = None) -> Axes:

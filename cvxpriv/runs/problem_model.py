@@ -67,7 +67,6 @@ class ProblemModelRun(AlternationRun):
         )
 
     def saved(self) -> dict[str, Any]:
-        """See `ProblemRun`."""
         return {**super().saved(), "data": self.posed_by.data.tolist(), "options": dict(self.posed_by.options)}
 
     @classmethod

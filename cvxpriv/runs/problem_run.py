@@ -175,7 +175,6 @@ class ProblemRun(Run):
         """Return the further attributes that a file holds."""
 
     def cases(self) -> list[Case]:
-        """See `Run`."""
         return [case_of_block(block, self.values) for block in self.blocks().values()]
 
     def document(self) -> dict[str, Any]:
@@ -215,7 +214,6 @@ class ProblemRun(Run):
         return cls(problem, values, starts, **given, **cls.restored(document, problem), **more)
 
     def contradiction(self) -> str:
-        """See `Run`."""
         found = self.measured() if self.facts.facts else math.nan
         if not np.isclose(found, self.residual, rtol=1e-3, atol=1e-9):
             return f"it is of another problem: its residual is {self.residual:.2e}, here {found:.2e}"

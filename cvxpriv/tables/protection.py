@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,3 +87,12 @@ def published(protection: Protection | None) -> dict[str, str | float]:
         "table_adjacency": protection.adjacency,
         "table_noise": protection.noise,
     }
+
+
+def may_publish(origin: Mapping[str, object]) -> bool:
+    """Return whether a result may be published by its lines of provenance: its table's counts have secure noise.
+
+    >>> may_publish(published(None)), may_publish(published(Protection(1.0, 0.0, "replace-one", 2.0)))
+    (False, True)
+    """
+    return str(origin.get("publish", "")).endswith("may be published")

@@ -17,9 +17,9 @@ import pytest
 
 import cvxpriv as cpv
 from cvxpriv.cli.party_table import party_of, write_own
+from cvxpriv.distributed.carriers import MessageLog
 from cvxpriv.distributed.flight_party import serve
 from cvxpriv.distributed.keys import keys_in
-from cvxpriv.distributed.log import MessageLog
 from cvxpriv.models import RecycledADMM
 
 from .conftest import Run, one_error_line

@@ -15,10 +15,9 @@ from cvxpriv.certify.cases import Case, case_of_problem
 from cvxpriv.certify.check import crosscheck
 from cvxpriv.certify.corpus.liars import LIARS
 from cvxpriv.certify.proofs import Proofs
-from cvxpriv.kkt.conic.certificates import unboundedness
+from cvxpriv.kkt.conic.certificates import PROOF, infeasibility_proof, ray, roomy, unboundedness
 from cvxpriv.kkt.conic.data import ConeData, extract
 from cvxpriv.kkt.conic.program import ConeProgram
-from cvxpriv.kkt.conic.proofs import PROOF, infeasibility_proof, ray, roomy
 from cvxpriv.solvers.isolation import Place
 
 x = cp.Variable(name="x")
@@ -114,7 +113,9 @@ def test_proofs_are_looked_for_in_a_process_of_their_own_and_a_crash_there_is_no
     def crash(*_: object) -> None:
         raise AssertionError("a solver was called here")
 
-    monkeypatch.setattr("cvxpriv.kkt.conic.proofs.solved_by_clarabel", crash)  # another process does not know of it
+    monkeypatch.setattr(
+        "cvxpriv.kkt.conic.certificates.solved_by_clarabel", crash
+    )  # another process does not know of it
     monkeypatch.setattr("cvxpriv.certify.proofs.solve_conic", crash)
     empty, elsewhere = case_of_problem("case", EMPTY["linear"]), Place(isolate=True)
     found = Proofs(empty, elsewhere).infeasible

@@ -34,8 +34,8 @@ from cvxpriv.tables.datasets import (
     load_gisette_like,
 )
 from cvxpriv.tables.datasets.adult_nodes import LARGEST
-from cvxpriv.tables.datasets.adult_rows import CATEGORIES, FILES, rows_sha256
 from cvxpriv.tables.datasets.fetching import RawFile, cache_folder, fetch
+from cvxpriv.tables.datasets.raw_rows import CATEGORIES, FILES, rows_sha256
 
 A9A_SHA256 = "f5d5ffd8d865ff41328e7ee043e4b020816914ff6843ff15b98905ddbedce906"
 A9A_TEST_SHA256 = "1f448a153f0320399a7e40836eb207655b0bde0f21fc941cc472193daa9f5de9"
@@ -254,7 +254,7 @@ def test_without_any_source_the_error_says_what_to_do(tmp_path: Path, monkeypatc
 @pytest.mark.slow
 def test_openml_is_the_last_source_and_must_hold_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = load_adult()
-    monkeypatch.setattr("cvxpriv.tables.datasets.adult_rows.fetch", _unreachable)
+    monkeypatch.setattr("cvxpriv.tables.datasets.raw_rows.fetch", _unreachable)
     monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda *_, **__: SimpleNamespace(frame=rows.copy()))
     pd.testing.assert_frame_equal(load_adult(), rows, check_dtype=False)
     monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda *_, **__: SimpleNamespace(frame=rows[::-1].copy()))

@@ -1,15 +1,34 @@
-"""Proofs that a cone program has no solution, checked by substitution."""
+"""Proofs that a cone program has no solution: checked by substitution, and found here rather than taken from a solver.
+
+That a program is infeasible, or unbounded where it is feasible, is itself a convex question whose answer can be checked
+by substitution. CLARABEL, which takes every cone, solves it; only the check is believed.
+
+============  ==============================================================  =========================================
+question      program                                                         what it proves
+============  ==============================================================  =========================================
+infeasible?   minimise ``|v|^2 / 2`` over ``A x + s - v = b``, ``s in K``     ``v in K*``, ``A'v = 0``, ``b'v = -|v|^2``
+unbounded?    minimise ``|d|^2 / 2`` over ``c'd = -1``, ``P d = 0``,          ``d`` improves any feasible point without
+              ``-A d in K``                                                   end
+roomy?        the first with ``b`` moved inwards by `ROOM`: ``v = 0``         a feasible point, and room around it
+============  ==============================================================  =========================================
+
+An infeasible or unbounded program need not have such a proof: maximising ``log x`` has no ray.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from cvxpriv.kkt.conic.bounds import lower_bound
+from cvxpriv.kkt.conic.cones import ConeLayout
+from cvxpriv.kkt.conic.data import ConeData, finite
 from cvxpriv.kkt.conic.program import ConeProgram
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.solvers.registry import SOLVERS
 
 
 @dataclass(frozen=True)
@@ -85,3 +104,110 @@ def unboundedness(program: ConeProgram, x: Array) -> Certificate:
     x = x / strength
     equation = float(np.abs(program.P @ x).max(initial=0.0))
     return Certificate("unbounded", equation, program.layout.distance(-(program.A @ x)), np.nan, True)
+
+
+PROOF = 1e-8
+"""Largest distance from exact, at strength one, of a certificate that is found here."""
+ROOM = 1e-6
+"""Least slack of the constraints, relative to the right-hand side, that refutes a claim of infeasibility."""
+TOLERANCES = (1e-12, 1e-10)
+
+
+def infeasibility_proof(compiled: ConeData) -> Certificate | None:
+    """Return an exact certificate that a program is infeasible; None where none is found.
+
+    `compiled`: The program, compiled for CLARABEL (`cvxpriv.kkt.conic.data.extract`).
+    """
+    program = ConeProgram(**compiled.fields)
+    size = program.c.size
+    anything, cones = sp.csc_array((size, size)), clarabel_cones(program.layout)
+    for tolerance in TOLERANCES:
+        # The least misfit of a program that is infeasible by a hair vanishes in rounding; CLARABEL's own certificate,
+        # scaled as it likes, does not.
+        _, own = solved_by_clarabel(anything, program.A, program.b, cones, tolerance)
+        for z in (_misfit(compiled, program.b, tolerance), own):
+            if z is not None and (proof := infeasibility(program, z)).exact:
+                return proof
+    return None
+
+
+def ray(compiled: ConeData) -> Array | None:
+    """Return a direction in which the objective improves without end, to `PROOF`; None where none is found.
+
+    It belongs to the compiled program; `cvxpriv.kkt.rays` follows it in the problem as written.
+
+    `compiled`: Compiled for CLARABEL.
+    """
+    program = ConeProgram(**compiled.fields)
+    size = program.c.size
+    flat = program.P[np.unique(program.P.indices)]
+    A = sp.vstack([program.A, sp.csr_array(program.c[None]), flat], format="csc")
+    b = np.concatenate([np.zeros(program.b.size), [-1.0], np.zeros(flat.shape[0])])
+    for tolerance in TOLERANCES:
+        cones = [*clarabel_cones(compiled.fields["layout"]), *_zero(1 + flat.shape[0])]
+        d, _ = solved_by_clarabel(sp.eye_array(size, format="csc"), A, b, cones, tolerance)
+        if d is not None and unboundedness(program, d).holds(PROOF):
+            return d
+    return None
+
+
+def roomy(compiled: ConeData) -> bool:
+    """Return whether some point meets all equalities and, by `ROOM` or more, all other constraints.
+
+    `compiled`: The program, compiled for CLARABEL.
+    """
+    layout = compiled.fields["layout"]
+    b = compiled.fields["b"]
+    room = ROOM * (1.0 + float(np.abs(b).max(initial=0.0)))
+    misfit = _misfit(compiled, b - room * layout.interior(), TOLERANCES[-1])
+    return misfit is not None and float(np.abs(misfit).max(initial=0.0)) <= 1e-2 * room
+
+
+def _misfit(compiled: ConeData, b: Array, tolerance: float) -> Array | None:
+    """Return the least ``A x + s - b``, ``s`` in the cone."""
+    A, cones = compiled.fields["A"], clarabel_cones(compiled.fields["layout"])
+    rows, size = A.shape
+    P = sp.block_diag([sp.csc_array((size, size)), sp.eye_array(rows)], format="csc")
+    point, _ = solved_by_clarabel(P, sp.hstack([A, -sp.eye_array(rows)], format="csc"), b, cones, tolerance)
+    return None if point is None else point[size:]
+
+
+def solved_by_clarabel(
+    P: Any, A: Any, b: Array, cones: list[Any], tolerance: float, c: Array | None = None
+) -> tuple[Array | None, Array | None]:
+    """Return the minimiser of ``x'Px/2 + c'x`` over ``b - A x`` in the cones, and the dual, or None for each."""
+    import clarabel
+
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    for name, value in SOLVERS["CLARABEL"].timed_options(tolerance).items():
+        setattr(settings, name, value)
+    P, A = sp.csc_matrix(P), sp.csc_matrix(A)
+    linear = np.zeros(P.shape[0]) if c is None else c
+    try:
+        solution = clarabel.DefaultSolver(sp.triu(P, format="csc"), linear, A, b, cones, settings).solve()
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # a panic of a solver written in Rust is no Exception
+        return None, None
+    return finite(solution.x), finite(solution.z)
+
+
+def clarabel_cones(layout: ConeLayout) -> list[Any]:
+    """Return CLARABEL's cones for the rows of a program."""
+    import clarabel
+
+    return [
+        *([clarabel.ZeroConeT(layout.zero)] if layout.zero else []),
+        *([clarabel.NonnegativeConeT(layout.nonneg)] if layout.nonneg else []),
+        *(clarabel.SecondOrderConeT(size) for size in layout.soc),
+        *(clarabel.PSDTriangleConeT(order) for order in layout.psd),
+        *(clarabel.ExponentialConeT() for _ in range(layout.exp)),
+        *(clarabel.GenPowerConeT(list(alpha), 1) for alpha in layout.power),
+    ]
+
+
+def _zero(count: int) -> list[Any]:
+    import clarabel
+
+    return [clarabel.ZeroConeT(count)]

@@ -6,9 +6,8 @@ order (`fetching`).
 """
 
 from cvxpriv.tables.datasets.adult_nodes import A9A, AdultNodes, load_a9a, load_adult_nodes
-from cvxpriv.tables.datasets.adult_rows import load_adult
-from cvxpriv.tables.datasets.compas_and_german import load_compas, load_german
 from cvxpriv.tables.datasets.digits import DigitPairs, load_gisette_like
+from cvxpriv.tables.datasets.raw_rows import load_adult, load_compas, load_german
 from cvxpriv.tables.datasets.tables import PAPER_SMOOTHING, SOURCES, adult, heart_failure, joint_table, load_table
 
 __all__ = [

@@ -22,7 +22,7 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.files import PathLike
-from cvxpriv.tables.datasets.adult_rows import CATEGORIES, COLUMNS, load_adult
+from cvxpriv.tables.datasets.raw_rows import CATEGORIES, COLUMNS, load_adult
 
 #: Lower edges of every bin except the first.
 BINS: dict[str, tuple[int, ...]] = {

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from cvxpriv.numerics.later import pd
-from cvxpriv.tables.datasets.adult_rows import CATEGORIES, COLUMNS, load_adult
-from cvxpriv.tables.datasets.compas_and_german import GERMAN_COLUMNS, load_compas, load_german
+from cvxpriv.tables.datasets.raw_rows import CATEGORIES, COLUMNS, GERMAN_COLUMNS, load_adult, load_compas, load_german
 
 
 @dataclass(frozen=True)

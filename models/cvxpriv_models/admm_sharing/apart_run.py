@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from cvxpriv.certify.cases import Case, case_of_block
-from cvxpriv.distributed.log import MessageLog
+from cvxpriv.distributed.carriers import MessageLog
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arguments import require_counts, require_seed
 from cvxpriv.numerics.arrays import Array

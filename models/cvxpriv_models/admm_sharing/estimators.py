@@ -12,7 +12,7 @@ from scipy import sparse
 
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.learning.estimators import BinaryLogisticClassifier
-from cvxpriv.learning.linear import LinearFit
+from cvxpriv.learning.labels import LinearFit
 from cvxpriv.learning.schema import PublicSchema, relation_of
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy import Budget, Plan

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from cvxpriv.errors import ModelError, PrivacyError, suggest
 from cvxpriv.learning.estimators import BinaryLogisticClassifier, LinearEstimator, LinearRegressor
-from cvxpriv.learning.linear import LinearFit
+from cvxpriv.learning.labels import LinearFit
 from cvxpriv.learning.schema import PublicSchema, relation_of
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties import Penalty

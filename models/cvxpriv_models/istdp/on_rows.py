@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cvxpriv.learning.fit import Columns, Fit, Scored
-from cvxpriv.learning.linear import LinearFit
+from cvxpriv.learning.labels import LinearFit
 from cvxpriv.learning.schema import relation_of
 from cvxpriv.penalties import penalty_named
 from cvxpriv.privacy import Plan, gaussian_mu

@@ -11,7 +11,7 @@ import numpy as np
 
 from cvxpriv.errors import DataError, PrivacyError
 from cvxpriv.learning.estimators import BinaryLogisticClassifier
-from cvxpriv.learning.linear import LinearFit
+from cvxpriv.learning.labels import LinearFit
 from cvxpriv.learning.schema import PublicSchema
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy import Budget, Plan

@@ -13,7 +13,7 @@ import numpy as np
 
 from cvxpriv.errors import DataError, ModelError, NotConverged, PrivacyError
 from cvxpriv.learning.fit import Columns, Fit, Scored
-from cvxpriv.learning.linear import LinearFit
+from cvxpriv.learning.labels import LinearFit
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
 from cvxpriv.privacy import Plan
