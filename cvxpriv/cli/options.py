@@ -15,9 +15,9 @@ import click
 
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import DataError, ModelError
-from cvxpriv.numerics.arguments import names_in
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.readers import INTERNAL, PAGES
+from cvxpriv.tables.name_lists import names_in
 
 if TYPE_CHECKING:
     ParamType = click.ParamType[Any]
