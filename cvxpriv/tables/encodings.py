@@ -16,7 +16,7 @@ import lzma
 import re
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -123,6 +123,24 @@ def separator_of(text: str, usual: str) -> str:
         return usual
     widest = max(found, key=lambda between: found[between])
     return widest if found[widest] > 1 else usual
+
+
+def below_title(text: str, separators: Sequence[str] = SEPARATORS) -> str:
+    """Return a text whose lines above the header are blank: comments that begin with #, and titles of one cell.
+
+    The header is the first line of two cells or more; where one of them is a number, the text stays as it is.
+
+    >>> below_title("# units: years\\nPatients,,\\nage,sex\\n3,F"), below_title("income\\n1,5"), below_title("#id,age\\n1,3")
+    ('\\n\\nage,sex\\n3,F', 'income\\n1,5', '#id,age\\n1,3')
+    """
+    lines = text[: 2**16].splitlines(keepends=True)[:LOOKED_AT]
+    rows = [max((next(csv.reader([line], delimiter=mark), []) for mark in separators), key=len) for line in lines]
+    for place, cells in enumerate(rows):
+        comment = lines[place].startswith("#") and len(cells) not in map(len, rows[place + 1 : place + 2])
+        if sum(bool(cell.strip()) for cell in cells) > 1 and not comment:
+            header = not any(cell.strip().replace(".", "").isdigit() for cell in cells)
+            return "\n" * place + text[len("".join(lines[:place])) :] if place and header else text
+    return text
 
 
 def with_points(frame: pd.DataFrame, separator: str, decimal: str | None = None) -> pd.DataFrame:

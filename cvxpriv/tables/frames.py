@@ -22,7 +22,15 @@ from numpy.typing import NDArray
 from cvxpriv.errors import DataError, shown, suggest
 from cvxpriv.numerics.arguments import is_missing
 from cvxpriv.numerics.later import pd
-from cvxpriv.tables.encodings import COMPRESSIONS, decoded, file_bytes, separator_of, with_points
+from cvxpriv.tables.encodings import (
+    COMPRESSIONS,
+    SEPARATORS,
+    below_title,
+    decoded,
+    file_bytes,
+    separator_of,
+    with_points,
+)
 from cvxpriv.tables.workbooks import BINARY, read_binary
 
 _PLAIN_NUMBER = re.compile(r"[+-]?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
@@ -255,6 +263,8 @@ def read_table(
     """Read a table's file with a header line: CSV, TSV, a spreadsheet or Parquet.
 
     Every cell of a text stays text. Numbers with decimal commas get points, and lose what parts their thousands.
+    Comments and a title above the header are left out. A column without a name is "column 1" by its place; one that
+    stands there twice with the same cells is one column.
 
     `path`: The file; a text may be compressed (``people.csv.gz``). ``.xlsx`` needs openpyxl, ``.parquet`` pyarrow.
     `separator`: Separator of cells. By default ``,`` for ``.csv`` and a tab for ``.tsv`` and ``.tab``, or another usual
@@ -278,6 +288,8 @@ def read_table(
         known = ", ".join([*_SEPARATORS, *BINARY])
         raise DataError(f"path={str(path)!r} ends in neither of {known}: rename it or give separator=")
     text = decoded(file_bytes(file), encoding, path)
+    if separator is None or separator in SEPARATORS:
+        text = below_title(text, [separator] if separator else SEPARATORS)
     between = separator or separator_of(text, _SEPARATORS[suffix])
     _require_width(text, between, path)
     try:
@@ -292,12 +304,17 @@ def read_table(
         raise DataError(f"path={str(path)!r} does not fit in memory: keep the columns that are needed") from error
     cells = cells.loc[:, ~cells.isna().all()]  # a separator at the end of each line makes a column of nothing
     frame = with_points(cells, between, decimal).iloc[1:].reset_index(drop=True)
-    frame.columns = pd.Index([str(name).strip() for name in cells.iloc[0]])
-    return frame
+    names = [f"column {i + 1}" if pd.isna(name) else str(name).strip() for i, name in enumerate(cells.iloc[0])]
+    frame.columns = pd.Index(names)
+    first = {name: i for i, name in reversed(list(enumerate(names)))}
+    later = [i for i, name in enumerate(names) if first[name] < i]
+    twice = {i for i in later if frame.iloc[:, i].equals(frame.iloc[:, first[names[i]]])}
+    return frame.iloc[:, [i for i in range(len(names)) if i not in twice]] if twice else frame
 
 
 def _require_width(text: str, separator: str, path: object) -> None:
     """Refuse a header with more columns than a table can have: each costs memory before its content is known."""
+    text = text.lstrip("\r\n")
     end = text.find("\n")
     columns = 1 + text[: len(text) if end < 0 else end].count(separator)
     if columns > MAX_COLUMNS:

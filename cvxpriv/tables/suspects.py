@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 _MISSING = frozenset(
-    {"na", "n/a", "n.a.", "n.a", "#n/a", "nan", "null", "nil", "none", "missing", "not available", "?", "."}
+    {"na", "n/a", "n.a.", "n.a", "k.a.", "#n/a", "nan", "null", "nil", "none", "missing", "not available", "?", "."}
 )
 _DASHES = re.compile(r"[-\u2010-\u2015_]+")
 _CODE = re.compile(r"-?(?:9+|8+|7+)")

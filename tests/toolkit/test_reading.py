@@ -150,6 +150,29 @@ def test_thousands_and_decimals_are_told_apart_where_the_file_tells(
 
 
 @pytest.mark.parametrize(
+    ("lines", "columns", "cells"),
+    [
+        (["# units: years", "# by the registry; 2024", "", "age;sex", "34;F"], ["age", "sex"], ["34", "F"]),
+        (["Patients of 2024,,", "", "age,sex,ill", "34,F,1"], ["age", "sex", "ill"], ["34", "F", "1"]),
+        (["Patients of 2024", "age,sex", '34,"F\nM"'], ["age", "sex"], ["34", "F\nM"]),
+        (["#id,age", "1,34"], ["#id", "age"], ["1", "34"]),
+        (["# name,city", "bob,rome"], ["# name", "city"], ["bob", "rome"]),
+        (["remark", "34"], ["remark"], ["34"]),
+        ([",age,sex,sex,", "0,34,F,F,"], ["column 1", "age", "sex"], ["0", "34", "F"]),
+        (["age,sex,sex", "34,F,M"], ["age", "sex", "sex"], ["34", "F", "M"]),
+    ],
+)
+def test_what_stands_above_a_header_is_left_out_and_a_doubled_column_is_one(
+    tmp_path: Path, lines: list[str], columns: list[str], cells: list[str]
+) -> None:
+    (tmp_path / "people.csv").write_text("\n".join(lines), encoding="utf-8")
+    frame = read_table(tmp_path / "people.csv")
+    assert list(frame.columns) == columns
+    assert frame.iloc[0].tolist() == cells
+    assert len(frame) == 1
+
+
+@pytest.mark.parametrize(
     ("decimal", "read"),
     [
         (",", ["1.500", "2250.5", "-3.5 %", "\u20ac 1200", "A12,5"]),
