@@ -130,8 +130,8 @@ def below_title(text: str, separators: Sequence[str] = SEPARATORS) -> str:
 
     The header is the first line of two cells or more; where one of them is a number, the text stays as it is.
 
-    >>> below_title("# units: years\\nPatients,,\\nage,sex\\n3,F"), below_title("income\\n1,5"), below_title("#id,age\\n1,3")
-    ('\\n\\nage,sex\\n3,F', 'income\\n1,5', '#id,age\\n1,3')
+    >>> below_title("# years\\nPatients,,\\nage,sex\\n3,F"), below_title("income\\n1,5"), below_title("#a,b\\n1,3")
+    ('\\n\\nage,sex\\n3,F', 'income\\n1,5', '#a,b\\n1,3')
     """
     lines = text[: 2**16].splitlines(keepends=True)[:LOOKED_AT]
     rows = [max((next(csv.reader([line], delimiter=mark), []) for mark in separators), key=len) for line in lines]
