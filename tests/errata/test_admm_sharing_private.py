@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cvxpriv_models.admm_sharing import ADMMSharing, sensitivity, spending
+from cvxpriv_models.admm_sharing import ADMMSharing, spending
 
 from cvxpriv.errors import PrivacyError
 from cvxpriv.numerics.arrays import Array
@@ -17,6 +17,7 @@ from cvxpriv.privacy import (
     gaussian_epsilon,
     noise_scale,
 )
+from tests.models.sharing_cases import operator_bound, printed_lemma_1
 
 #: Rows of norm 1, as Assumption 2.3 asks; the neighbour flips one sign.
 ONE = np.array([[0.5, np.sqrt(0.75)], [0.5, np.sqrt(0.75)], [1.0, 0.0]])
@@ -96,7 +97,7 @@ def test_lemma_1_is_exceeded_and_the_right_bound_is_not() -> None:
     """The setting of errata 4: N = 60, d = 40, M = 2, rho = 231, b_1 = c_1 = 1."""
     rng = np.random.default_rng(1)
     rho, lam, worst = 231.0, 1.0, 0.0
-    claim = sensitivity.printed(40, 2, rho, lam, 1.0, 1.0)
+    claim = printed_lemma_1(40, 2, rho, lam, 1.0, 1.0)
     for _ in range(20):
         part = rng.normal(size=(60, 40))
         part /= np.linalg.norm(part, axis=1, keepdims=True)
@@ -113,7 +114,7 @@ def test_lemma_1_is_exceeded_and_the_right_bound_is_not() -> None:
 
         moved = float(np.linalg.norm(share(part) - share(other)))
         norm, change = max(np.linalg.norm(part, 2), np.linalg.norm(other, 2)), np.linalg.norm(part - other, 2)
-        assert moved <= sensitivity.operator(target, kappa, float(norm), float(change)) * (1.0 + 1e-9)
+        assert moved <= operator_bound(target, kappa, float(norm), float(change)) * (1.0 + 1e-9)
         worst = max(worst, moved)
     assert claim == pytest.approx(0.1506, abs=5e-5)
     assert worst > claim
@@ -131,7 +132,7 @@ def test_the_right_bound_holds_for_any_two_columns_and_is_reached() -> None:
             return columns @ np.linalg.solve(columns.T @ columns + kappa * np.eye(columns.shape[1]), columns.T @ target)
 
         norm = max(np.linalg.norm(part, 2), np.linalg.norm(other, 2))
-        bound = sensitivity.operator(target, kappa, float(norm), float(np.linalg.norm(part - other, 2)))
+        bound = operator_bound(target, kappa, float(norm), float(np.linalg.norm(part - other, 2)))
         ratios.append(np.linalg.norm(share(part) - share(other)) / bound)
     assert 0.95 < max(ratios) <= 1.0 + 1e-9
 

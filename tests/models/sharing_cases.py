@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from cvxpriv_models.admm_sharing import algorithm
+from cvxpriv_models.admm_sharing import algorithm, sensitivity
 from cvxpriv_models.admm_sharing.factor import Factor
 from cvxpriv_models.admm_sharing.problem import Problem
 from cvxpriv_models.admm_sharing.schemes import SCHEMES, scheme_named
@@ -55,3 +55,22 @@ def some_passes(problem: Problem, scheme: str, rho: float = 0.8, passes: int = 3
     for _ in range(passes):
         state = run(steps, state, Context(ClosedForm()))
     return state
+
+
+def operator_bound(target: Array, kappa: float, norm: float, change: float) -> float:
+    """Return a bound for any two D, D' of spectral norm at most `norm` with ||D - D'||_2 <= `change`.
+
+    The bound is ||a|| min{ B^2/(B^2 + kappa), change/sqrt(kappa) }.
+
+    `target`, (N,): The target a. `kappa`: > 0.
+    """
+    return float(np.linalg.norm(target) * min(sensitivity.shrinkage(norm, kappa), change / np.sqrt(kappa)))
+
+
+def printed_lemma_1(columns: int, parties: int, rho: float, lam: float, size: float, curvature: float) -> float:
+    """Return the constant of SHARING Lemma 1, which is **no** bound: 3/(d_m rho) (lam c_1 + (1 + M rho) b_1).
+
+    `columns`, `parties`: The numbers d_m and M.
+    `size`, `curvature`: The constants b_1 and c_1 of the paper's Assumption 2.
+    """
+    return 3.0 / (columns * rho) * (lam * curvature + (1.0 + parties * rho) * size)

@@ -12,6 +12,8 @@ from cvxpriv_models.admm_sharing import sensitivity
 
 from cvxpriv.numerics.arrays import Array
 
+from .sharing_cases import operator_bound, printed_lemma_1
+
 #: kappa, public bound, clip: each part of each bound is the least or the largest somewhere.
 GRID = list(product((0.01, 0.4, 3.0, 500.0), (0.03, 1.0, 12.0), (0.2, 1.5, np.inf)))
 #: Targets with one large entry, with none, a single one, and a long one, where one cell says little of a column.
@@ -83,11 +85,11 @@ def test_a_change_of_all_columns_is_bounded_by_its_norm_and_by_that_of_a_share()
     for kappa, norm, change in product((0.01, 2.0, 300.0), (0.1, 1.0, 20.0), (1e-3, 0.3, 40.0)):
         # kappa ||M'^-1|| ||E|| (||D' M^-1|| + ||D' M'^-1||), each factor at its largest; the first two give 1.
         either = min(shrunk(norm, kappa), 2.0 * change * steepest(kappa))
-        assert sensitivity.operator(target, kappa, norm, change) == pytest.approx(np.sqrt(5.0) * either, rel=1e-6)
+        assert operator_bound(target, kappa, norm, change) == pytest.approx(np.sqrt(5.0) * either, rel=1e-6)
 
 
 def test_the_printed_constant_is_the_papers_in_exact_fractions() -> None:
     columns, parties, rho, lam, size, curvature = 7, 3, Fraction(5, 2), Fraction(1, 3), Fraction(3, 5), Fraction(11, 4)
     exact = Fraction(3) / (columns * rho) * (lam * curvature + (1 + parties * rho) * size)
-    found = sensitivity.printed(columns, parties, float(rho), float(lam), float(size), float(curvature))
+    found = printed_lemma_1(columns, parties, float(rho), float(lam), float(size), float(curvature))
     assert found == pytest.approx(float(exact), rel=1e-14)

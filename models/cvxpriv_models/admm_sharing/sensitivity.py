@@ -12,7 +12,7 @@ Write M = D D' + kappa I, so H = I - kappa M^-1, with 0 <= H <= I. Three facts a
 - H - H' = kappa M'^-1 (E D' + D' E') M^-1 with E = D - D' (the second D' is the neighbour's columns), so
   ||H - H'|| <= ||E||/sqrt(kappa).
 
-Lemma 1 of the paper takes 1/d_m for ||(D'D)^-1||, which nothing bounds; `printed` is its constant, for comparison.
+Lemma 1 of the paper takes 1/d_m for ||(D'D)^-1||, which nothing bounds.
 """
 
 from __future__ import annotations
@@ -25,16 +25,6 @@ from cvxpriv.numerics.arrays import Array
 def shrinkage(norm: float, kappa: float) -> float:
     """Return B^2/(B^2 + kappa): the norm of H for columns of spectral norm B."""
     return float((norm / np.hypot(norm, np.sqrt(kappa))) ** 2)  # B^2 itself may overflow
-
-
-def operator(target: Array, kappa: float, norm: float, change: float) -> float:
-    """Return a bound for any two D, D' of spectral norm at most `norm` with ||D - D'||_2 <= `change`.
-
-    The bound is ||a|| min{ B^2/(B^2 + kappa), change/sqrt(kappa) }.
-
-    `target`, (N,): The target a. `kappa`: > 0.
-    """
-    return float(np.linalg.norm(target) * min(shrinkage(norm, kappa), change / np.sqrt(kappa)))
 
 
 def row(target: Array, kappa: float, bound: float, clip: float = np.inf) -> float:
@@ -79,12 +69,3 @@ def cell(target: Array, kappa: float, bound: float, columns: int, clip: float = 
     alone = 2.0 * bound * (size + off) / (2.0 * root)
     within = column(target, kappa, bound * np.sqrt(target.size))
     return float(min(alone, row(target, kappa, width, clip), within))
-
-
-def printed(columns: int, parties: int, rho: float, lam: float, size: float, curvature: float) -> float:
-    """Return the constant of SHARING Lemma 1, which is **no** bound: 3/(d_m rho) (lam c_1 + (1 + M rho) b_1).
-
-    `columns`, `parties`: The numbers d_m and M.
-    `size`, `curvature`: The constants b_1 and c_1 of the paper's Assumption 2.
-    """
-    return 3.0 / (columns * rho) * (lam * curvature + (1.0 + parties * rho) * size)
