@@ -108,7 +108,7 @@ class Fit(ABC):
 
     @abstractmethod
     def linear(self, run: Any) -> LinearFit:
-        """Return options of `solve_private` that follow from the encoding or are usual; `solving` overrides them."""
+        """Return a run's linear model over the encoded columns."""
 
     @property
     @abstractmethod
