@@ -359,22 +359,8 @@ class ConsensusApart:
         self.passes, self.latest = int(state["pass"][0]), dict(state)
         problem, view = self.problem, single(state, 0)
         found = kkt.residuals_of_parts(problem, view["odd"], view["dual"], tuple(view["stationarity"].tolist()))
-        figures = {
-            "objective": problem.C * float(view["loss"].sum())
-            + problem.reg / problem.nodes * sum(self._penalties(view)),
-            "loss": float(view["loss"].mean()),
-            "stationarity": max(found.stationarity),
-            "consensus": found.consensus,
-            "dual_sum": found.dual_sum,
-            "kkt": found.largest,
-            "eta_least": float(view["eta"].min()),
-            "eta_largest": float(view["eta"].max()),
-        }
+        figures = algorithm.figures_of_parts(problem, view, found)
         return {name: np.array([value]) for name, value in figures.items()}
-
-    def _penalties(self, view: Values) -> list[float]:
-        """Return R(f_i(2k-1)) of every node."""
-        return [self.problem.penalty.value(own) for own in view["odd"]]
 
     def _finished(self, state: Values, context: Context, settings: Settings, begun: float) -> ConsensusRun:
         problem, passes = self.problem, int(context.reports[LOOP].iterations[0])
@@ -383,7 +369,9 @@ class ConsensusApart:
         )
         told = {name: _stacked(answers, name)[0, :, 0] for name in ("loss", "stationarity", "smoothness")}
         found = kkt.residuals_of_parts(problem, state["odd"], state["dual"], tuple(told["stationarity"].tolist()))
-        objectives = problem.C * told["loss"] + problem.reg / problem.nodes * np.array(self._penalties(state))
+        objectives = problem.C * told["loss"] + problem.reg / problem.nodes * np.array(
+            [problem.penalty.value(own) for own in state["odd"]]
+        )
         return ConsensusRun(
             state["odd"],
             problem.loss.name,
