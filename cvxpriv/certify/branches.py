@@ -15,10 +15,10 @@ import cvxpy as cp
 import numpy as np
 
 from cvxpriv.certify.answers import INTEGRAL, NAN
-from cvxpriv.kkt.conic.solving import ConicSolution, solve_conic
+from cvxpriv.kkt.conic.solving import ConicSolution, attempts
 from cvxpriv.kkt.integers import MixedInteger
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.solvers.registry import fallback_chain, solver_spec
+from cvxpriv.solvers.registry import fallback_chain
 
 NODES = 60
 """Branches that are looked at at most."""
@@ -111,9 +111,4 @@ def _node(
 
 def _solved(problem: cp.Problem) -> ConicSolution | None:
     """A branch, solved by the first solver that can, accurately enough to be bounded."""
-    for solver in fallback_chain(None):
-        try:
-            return solve_conic(problem, solver, solver_spec(solver).timed_options(None, SECONDS))
-        except cp.error.SolverError:  # its cones are not this solver's
-            continue
-    return None
+    return next(attempts(problem, ((solver, None) for solver in fallback_chain(None)), SECONDS), None)

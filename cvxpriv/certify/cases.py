@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -19,6 +19,7 @@ from cvxpriv.certify.yardstick import Yardstick
 from cvxpriv.errors import ModelError, shown
 from cvxpriv.kkt.complex_numbers import RealForm, is_complex, real_form
 from cvxpriv.kkt.conic.compiling import Compilations
+from cvxpriv.kkt.coordinates import held
 from cvxpriv.kkt.integers import MixedInteger, mixed_integer
 from cvxpriv.kkt.plain import lifted
 from cvxpriv.numerics.arguments import few
@@ -241,16 +242,7 @@ def _names(leaves: Sequence[cp.Variable | cp.Parameter]) -> list[str]:
     return names
 
 
-@contextmanager
-def values_kept(case: Case) -> Iterator[None]:
+def values_kept(case: Case) -> AbstractContextManager[None]:
     """Restore the values of a user's variables and constraints afterwards."""
     declaration = case.declare()
-    variables = [(variable, variable.value) for variable in declaration.variables.values()]
-    duals = [
-        (dual, dual.value) for constraint in declaration.constraints.values() for dual in constraint.dual_variables
-    ]
-    try:
-        yield
-    finally:
-        for leaf, value in [*variables, *duals]:
-            leaf.save_value(value)
+    return held(declaration.variables.values(), declaration.constraints.values())

@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.certify.answers import NAN, Answer, Context, context_of
+from cvxpriv.certify.answers import NAN, Answer
 from cvxpriv.certify.cases import Case, cases_of, values_kept
-from cvxpriv.certify.contradictions import settle
-from cvxpriv.certify.page import aligned
-from cvxpriv.certify.problem_checks import capable, solver_names
+from cvxpriv.certify.problem_checks import solver_names
 from cvxpriv.certify.proofs import Proofs
-from cvxpriv.certify.references import accurate_answer
-from cvxpriv.certify.solver_answers import place_for, solver_answer
-from cvxpriv.certify.verdicts import Tolerances, Verdict, judge
+from cvxpriv.certify.references import Reference, accurate_answer
+from cvxpriv.certify.task import Task, rows_of
+from cvxpriv.certify.verdicts import Tolerances
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt.conic.program import ConeProgram
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
+from cvxpriv.reports import formatting
 from cvxpriv.reports.files import PathLike
-from cvxpriv.reports.formatting import format_cell
 from cvxpriv.solvers.isolation import HERE
+from cvxpriv.solvers.registry import solver_spec
 
 
 @door
@@ -109,7 +108,7 @@ class Formulations:
             [
                 *(str(row[name]) for name in ("verdict", "formulation", "solver")),
                 f"{row['value']:.9g}",
-                *(format_cell(row[name], 2) for name in ("accuracy", "natural", "rows", "nonzeros")),
+                *(formatting.format_cell(row[name], 2) for name in ("accuracy", "natural", "rows", "nonzeros")),
                 *(f"{1e3 * row[name]:.1f} ms" for name in ("compile_seconds", "solve_seconds")),
             ]
             for row in self.table.to_dict("records")
@@ -119,7 +118,7 @@ class Formulations:
             for row in self.table.to_dict("records")
             if row["verdict"] != "agrees"
         ]
-        return "\n".join([*aligned(head, body, left=3), *reasons, f"reference: {self.why}"])
+        return "\n".join([formatting.table(head, body, "lllrrrrrrr", ""), *reasons, f"reference: {self.why}"])
 
 
 @door
@@ -164,29 +163,20 @@ def compare_formulations(
     >>> found.table["verdict"].tolist(), round(found.reference, 6)
     (['agrees', 'agrees'], 1.414214)
     """
-    names = solver_names(solvers)
-    own = {solver_names([name])[0]: dict(chosen) for name, chosen in (options or {}).items()}  # type: ignore[index]
-    judging = tolerances or Tolerances()
+    own = {solver_spec(name).name: dict(chosen) for name, chosen in (options or {}).items()}
+    task = Task(solver_names(solvers), tolerance, own, HERE, {}, None, tolerances or Tolerances())
     cases = cases_of(dict(formulations))
-    able = {case.name: capable(case.declare().problem, names)[0] for case in cases}
-    answers: dict[tuple[str, str], Answer] = {}
+    answers: dict[str, list[Answer]] = {}
     for case in cases:
         with values_kept(case):
-            for solver in able[case.name]:
-                given = own.get(solver, {})
-                ending = place_for(case, solver, HERE, given).call(solver_answer, case, solver, tolerance, given)
-                late = Answer(solver, ending.status, NAN, error=ending.error)
-                answers[case.name, solver] = late if ending.value is None else ending.value
+            answers[case.name] = [task.answer(case, solver) for solver in task.capable(case)[0]]
     value, why = _reference(cases, answers) if reference is None else (float(reference), "the caller's own value")
-    rows: list[dict[str, Any]] = []
-    for case in cases:
-        found = [answers[case.name, solver] for solver in able[case.name]]
-        rows += _rows(case, found, value, judging)
+    rows = [row for case in cases for row in _rows(case, answers[case.name], value, task.tolerances)]
     return Formulations(pd.DataFrame(rows), value, why)
 
 
-def _reference(cases: Sequence[Case], answers: Mapping[tuple[str, str], Answer]) -> tuple[float, str]:
-    candidates = [(answer, name) for (name, _), answer in answers.items()]
+def _reference(cases: Sequence[Case], answers: Mapping[str, Sequence[Answer]]) -> tuple[float, str]:
+    candidates = [(answer, name) for name, several in answers.items() for answer in several]
     for case in cases:
         with values_kept(case):
             candidates.append((accurate_answer(case)[0], case.name))
@@ -198,38 +188,34 @@ def _reference(cases: Sequence[Case], answers: Mapping[tuple[str, str], Answer])
 
 
 def _rows(case: Case, answers: Sequence[Answer], reference: float, tolerances: Tolerances) -> list[dict[str, Any]]:
-    maximise = isinstance(case.declare().objective, cp.Maximize)
-    context = context_of(answers, reference, maximise)
-    alone = [_judged(answer, context, tolerances) for answer in answers]
-    verdicts = settle(answers, alone, maximise, tolerances, Proofs(case), context)
-    return [
-        {
-            "formulation": case.name,
-            "solver": answer.solver,
-            "verdict": verdict.verdict,
-            "value": answer.objective,
-            "accuracy": context.gap(answer),
-            "residual": float("nan") if answer.cone is None else answer.cone.largest,
-            "natural": answer.measures.natural,
-            **_size(case, answer.solver),
-            "solve_seconds": answer.solver_seconds,
-            "iterations": answer.iterations,
-            "status": answer.status,
-            "reason": verdict.reason,
-        }
-        for answer, verdict in zip(answers, verdicts, strict=True)
-    ]
-
-
-def _judged(answer: Answer, context: Context, tolerances: Tolerances) -> Verdict:
-    """Return a solver's verdict; where only the value is off, the formulation is to blame and not its solver."""
-    blind = judge(answer, replace(context, reference=float("nan")), tolerances)
-    if blind.verdict in ("agrees", "loose") and context.gap(answer) > tolerances.wrong_objective:
-        what = (
-            f"solves its own problem (exact residual {answer.quality:.0e}), but its value is {context.gap(answer):.1e}"
+    """Return the rows of one formulation: where only the value is off, it is to blame and not the solver."""
+    proofs = Proofs(case)
+    alone = rows_of(case, answers, Reference(float("nan"), {}, ""), tolerances, proofs)
+    beside = rows_of(case, answers, Reference(reference, {}, ""), tolerances, proofs)
+    found = []
+    for answer, blind, row in zip(answers, alone, beside, strict=True):
+        verdict, reason = row["verdict"], row["reason"]
+        if blind["verdict"] in ("agrees", "loose") and row["gap"] > tolerances.wrong_objective:
+            solved = f"solves its own problem (exact residual {answer.quality:.0e})"
+            off = f"its value is {row['gap']:.1e} (relative) off the reference"
+            verdict, reason = "WRONG", f"{solved}, but {off}: it is not the same problem"
+        found.append(
+            {
+                "formulation": case.name,
+                "solver": answer.solver,
+                "verdict": verdict,
+                "value": answer.objective,
+                "accuracy": row["gap"],
+                "residual": NAN if answer.cone is None else answer.cone.largest,
+                "natural": row["natural"],
+                **_size(case, answer.solver),
+                "solve_seconds": row["solver_seconds"],
+                "iterations": row["iterations"],
+                "status": row["status"],
+                "reason": reason,
+            }
         )
-        return Verdict("WRONG", f"{what} (relative) off the reference: it is not the same problem")
-    return judge(answer, context, tolerances)
+    return found
 
 
 def _size(case: Case, solver: str) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from cvxpriv.certify.proofs import Growth, Proofs
 from cvxpriv.certify.verdicts import CERTIFIED, SMALL, Verdict
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt.conic.certificates import Certificate
+from cvxpriv.kkt.coordinates import held
 from cvxpriv.kkt.integers import MixedInteger
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.solvers.chain import Attempt, try_solver
@@ -52,9 +53,7 @@ def integer_answer(case: Case, solver: str, own: Mapping[str, Any]) -> Answer:
     """Solve a mixed-integer case by one solver, and measure its answer."""
     mixed = _apart(case)
     problem = cp.Problem(mixed.problem.objective, mixed.problem.constraints)
-    duals = [dual for constraint in problem.constraints for dual in constraint.dual_variables]
-    held = [(leaf, leaf.value) for leaf in [*(variable for variable, _ in mixed.twins), *duals]]
-    try:
+    with held([variable for variable, _ in mixed.twins], problem.constraints):
         with solvers_silent():
             attempt = _attempted(problem, solver, own)
         known: dict[str, Any] = {
@@ -69,9 +68,6 @@ def integer_answer(case: Case, solver: str, own: Mapping[str, Any]) -> Answer:
             values = {name: by_twin[twin.id] for name, twin in names.items()}
             if all(value is not None for value in values.values()):
                 known |= measured(case, values, None)
-    finally:
-        for leaf, value in held:
-            leaf.save_value(value)
     return Answer(solver, attempt.status, ASKED, **known)
 
 

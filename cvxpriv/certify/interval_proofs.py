@@ -11,8 +11,8 @@ import numpy as np
 from cvxpriv.certify.cases import Case
 from cvxpriv.certify.verdicts import CERTIFIED, PROVED, Tolerances
 from cvxpriv.kkt.conic.exact import proved_infeasible, proved_interval
-from cvxpriv.kkt.conic.solving import solve_conic
-from cvxpriv.solvers.registry import fallback_chain, solver_spec
+from cvxpriv.kkt.conic.solving import attempts
+from cvxpriv.solvers.registry import fallback_chain
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,7 @@ def proof_of(case: Case) -> Proof:
     if case.mixed is not None:
         return Proof(why="mixed-integer problems are not worked out in fractions")
     why = "no solver has an answer that is near enough"
-    for solver in fallback_chain(None):
-        problem = case.declare().problem
-        try:
-            solution = solve_conic(problem, solver, solver_spec(solver).timed_options(None))
-        except cp.error.SolverError:
-            continue
+    for solution in attempts(case.declare().problem, ((solver, None) for solver in fallback_chain(None))):
         if solution.z is not None and solution.status.startswith("infeasible"):
             if proved_infeasible(solution.program, solution.z):
                 return Proof(infeasible=True)

@@ -9,7 +9,7 @@ import numpy as np
 from cvxpriv.certify.sections import Shown, largest_residual, offers, worst_first
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Fact, Facts, Section, Table
-from cvxpriv.reports.formatting import format_cell
+from cvxpriv.reports.formatting import format_cell, table
 
 _AS_WRITTEN = ("primal", "missed", "natural", "stationarity", "displacement")
 _OF_THE_CONES = ("cone", "dual", "dual_cone", "complementarity", "duality_gap")
@@ -44,26 +44,15 @@ def plain_text(check: Shown) -> str:
         if row["verdict"] != "agrees"
     ]
     references = [f"reference{f' of {name}' if several else ''}: {why}" for name, why in check.references.items()]
-    return "\n".join([*aligned(head, body, left=4 if several else 3), *reasons, *offers(check), *references])
-
-
-def aligned(head: Sequence[str], body: Sequence[Sequence[str]], left: int) -> list[str]:
-    """Return the lines of a table, with the first columns to the left and the others to the right."""
-    widths = [max(map(len, column)) for column in zip(head, *body, strict=True)]
-    return [
-        "  ".join(
-            cell.ljust(width) if j < left else cell.rjust(width)
-            for j, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in [head, *body]
-    ]
+    return "\n".join(
+        [table(head, body, ("l" if several else "") + "lllrrrr", ""), *reasons, *offers(check), *references]
+    )
 
 
 def page(check: Shown, title: str) -> Facts:
     """Return the cross-check as a report, ready to be rendered."""
-    table = check.table
-    counts = table["verdict"].value_counts()
-    cases = table["case"].nunique()
+    counts = check.table["verdict"].value_counts()
+    cases = check.table["case"].nunique()
     headlines = [
         Fact(label, int(counts.get(verdict, 0)), detail=detail, main=True)
         for verdict, label, detail in (
@@ -74,8 +63,8 @@ def page(check: Shown, title: str) -> Facts:
         )
     ]
     summary = (
-        f"{len(table)} answers to {cases} problem{'s' if cases > 1 else ''}, each judged by residuals computed from "
-        f"the problem itself, not by what its solver says.\n\nWorst: {check.worst_offender}."
+        f"{len(check.table)} answers to {cases} problem{'s' if cases > 1 else ''}, each judged by residuals computed "
+        f"from the problem itself, not by what its solver says.\n\nWorst: {check.worst_offender}."
     )
     parts = [
         *(_verdicts(check), _as_written(check), _of_the_cones(check), _certificates(check)),

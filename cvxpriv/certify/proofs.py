@@ -23,7 +23,7 @@ from cvxpriv.certify.solver_answers import solver_answer
 from cvxpriv.kkt.conic.certificates import Certificate, infeasibility_proof, ray, roomy
 from cvxpriv.kkt.conic.data import ConeData, extract
 from cvxpriv.kkt.conic.scaling import solve_scaled
-from cvxpriv.kkt.conic.solving import ConicSolution, solve_conic
+from cvxpriv.kkt.conic.solving import ConicSolution, attempts
 from cvxpriv.kkt.quadratic_forms import with_every_eigenvalue
 from cvxpriv.kkt.rays import feasible, improves_for_ever
 from cvxpriv.numerics.arrays import Array, Values
@@ -178,14 +178,12 @@ def _points(case: Case, problem: cp.Problem) -> Iterator[tuple[Array, float]]:
     With each comes what its violations are worth at its multipliers: the optimum may be worse by so much.
     """
     yardstick = case.yardstick
-    for solver, tolerance in ATTEMPTS:
-        with suppress(cp.error.SolverError):  # its cones are not this solver's
-            solution = solve_conic(problem, solver, solver_spec(solver).timed_options(tolerance))
-            if solution.status in SOLVED and not solution.error:
-                for variable in yardstick.declaration.variables.values():
-                    if variable.value is None:
-                        variable.save_value(np.zeros(variable.shape))
-                yield yardstick.domain.moved(yardstick.point(yardstick.declaration.values()))[0], _worth(solution)
+    for solution in attempts(problem, ATTEMPTS):
+        if solution.status in SOLVED and not solution.error:
+            for variable in yardstick.declaration.variables.values():
+                if variable.value is None:
+                    variable.save_value(np.zeros(variable.shape))
+            yield yardstick.domain.moved(yardstick.point(yardstick.declaration.values()))[0], _worth(solution)
 
 
 def _worth(solution: ConicSolution) -> float:

@@ -19,7 +19,7 @@ from cvxpriv.certify.cases import Case, values_kept
 from cvxpriv.certify.proofs import Proofs
 from cvxpriv.certify.references import CLOSED_FORM, USELESS, Reference
 from cvxpriv.certify.verdicts import Tolerances
-from cvxpriv.kkt.rays import feasible
+from cvxpriv.kkt.rays import feasible, violations
 from cvxpriv.numerics.arrays import Array, Values
 
 SHARES = (*10.0 ** np.arange(-9.0, 0.0), 0.5, 0.9, 0.99, 0.999)
@@ -96,7 +96,7 @@ class _Rivals:
 
     def _beside(self, start: Array, x: Array) -> Iterator[Array]:
         """Yield the nearest feasible points to a point: itself, or one towards the inside and one towards the start."""
-        if self._meets(x):
+        if self._meets(x) or violations(self.yardstick.written, x)[self.yardstick.affine].max(initial=0.0) > ROUNDED:
             yield x
             return
         for goal, room in ((self.proofs.inside, ROUNDED), (start, LEAST)):

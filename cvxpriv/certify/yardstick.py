@@ -11,6 +11,7 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 from cvxpy.constraints import Inequality
+from scipy.sparse.linalg import lsqr
 
 from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.errors import ModelError
@@ -20,7 +21,7 @@ from cvxpriv.kkt.derivatives import Slopes
 from cvxpriv.kkt.flat import State, flatten
 from cvxpriv.kkt.proximal import Proximal, proximal_step
 from cvxpriv.kkt.written import Written
-from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.numerics.arrays import Array, Flags, Values
 
 NEAR = 1e-6
 """Natural residual up to which neither better multipliers than the solver's nor a proximal step are needed."""
@@ -96,8 +97,21 @@ class Yardstick:
 
     def firm(self, x: Array) -> Array:
         """Return the point moved onto every affine constraint, however little it missed."""
-        inside = Domain.of(self.declaration.problem, self.written, whole=True)
-        return _inside(inside.J, inside.J @ x + inside.c, x, 0.0)
+        inside, written = Domain.of(self.declaration.problem, self.written, whole=True), self.written
+        rows = np.flatnonzero(self.affine & written.zero)
+        A, a = written.C[rows][:, : x.size], written.c[rows]
+        for _ in range(ROUNDS if rows.size else 1):
+            if rows.size:
+                x = x - lsqr(A, A @ x + a, atol=0.0, btol=1e-15)[0]
+            x = _inside(inside.J, inside.J @ x + inside.c, x, 0.0)
+        return x
+
+    @property
+    def affine(self) -> Flags:
+        """The rows of affine equalities and inequalities."""
+        written = self.written
+        alone = np.diff(sp.csr_array(written.C[:, written.flat.size :]).indptr) == 0
+        return np.asarray(alone & ~written.cone)
 
     def measures(self, x: Array, multipliers: Mapping[str, Any] | None) -> Measures:
         """Measure a point.
@@ -189,6 +203,8 @@ ROOM = 1e-7
 MARGINS = (0.0, 1e-15, 1e-9)
 """Distances inside to aim for, the least that gives a number: a logarithm has none at the boundary itself."""
 SWEEPS = 100
+ROUNDS = 5
+"""Of moves onto equalities and inequalities in turn."""
 ROUNDING = 8.0 * float(np.finfo(float).eps)
 
 

@@ -6,7 +6,8 @@ multiplier and step here is in these numbers, so that a bound on one entry of a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
@@ -102,6 +103,18 @@ def _free_numbers(variable: cp.Variable) -> tuple[np.ndarray, int]:
     representatives, numbers = np.unique(flat[used], return_inverse=True)
     free[used] = numbers
     return free, int(representatives.size)
+
+
+@contextmanager
+def held(variables: Iterable[cp.Variable], constraints: Iterable[cp.Constraint] = ()) -> Iterator[None]:
+    """Restore the values of variables, and the multipliers of constraints, afterwards."""
+    leaves = [*variables, *(dual for constraint in constraints for dual in constraint.dual_variables)]
+    values = [leaf.value for leaf in leaves]
+    try:
+        yield
+    finally:
+        for leaf, value in zip(leaves, values, strict=True):
+            leaf.save_value(value)
 
 
 def dense(value: Any) -> Array:

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxpriv.kkt.conic.cones import ConeLayout, matrices_from_triangles, triangle_indices
+from cvxpriv.kkt.conic.cones.symmetric import SQRT2
 from cvxpriv.kkt.jacobian_sets import Derivative
 from cvxpriv.kkt.multipliers import bounded_least_squares, conic_least_squares
 from cvxpriv.kkt.written import Written
@@ -116,9 +117,6 @@ class MultiplierFit:
             g[n:] += (M @ y)[n:]
             y = bounded_least_squares(g, M, low, high, *sides, weights)
         return y, np.zeros(0)
-
-
-SQRT2 = float(np.sqrt(2.0))
 
 
 Block = tuple[slice, Array]

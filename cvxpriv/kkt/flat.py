@@ -22,7 +22,7 @@ from cvxpy.atoms.matrix_frac import MatrixFrac
 from cvxpy.cvxcore.python import canonInterface
 from cvxpy.lin_ops import lin_op as lo
 
-from cvxpriv.kkt.coordinates import Coordinates, dense
+from cvxpriv.kkt.coordinates import Coordinates, dense, held
 from cvxpriv.kkt.derivative_rules import elementwise_key
 from cvxpriv.numerics.arrays import Array
 
@@ -258,7 +258,6 @@ def affine_rows(expressions: Sequence[Any], variables: Sequence[cp.Variable]) ->
 
 def _by_values(expressions: Sequence[Any], variables: Sequence[cp.Variable], width: int) -> tuple[sp.csr_array, Array]:
     """Return the same, read off the values at 0 and at each unit vector."""
-    held = [variable.value for variable in variables]
 
     def values(entry: int) -> Array:
         point = np.zeros(width)
@@ -270,12 +269,9 @@ def _by_values(expressions: Sequence[Any], variables: Sequence[cp.Variable], wid
         found = [np.asarray(expression.value, dtype=float).ravel(order="F") for expression in expressions]
         return np.concatenate(found)
 
-    try:
+    with held(variables):
         constant = values(width)
         columns = [values(entry) - constant for entry in range(width)]
-    finally:
-        for variable, value in zip(variables, held, strict=True):
-            variable.save_value(value)
     return sp.csr_array(np.stack(columns, axis=1)), constant
 
 

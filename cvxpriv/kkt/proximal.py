@@ -16,15 +16,14 @@ is no measurement.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import cvxpy as cp
 import numpy as np
-import scipy.sparse as sp
 
 from cvxpriv.kkt.conic.solving import ConicSolution, solve_conic
+from cvxpriv.kkt.coordinates import dense, held
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 from cvxpriv.solvers.registry import DEFAULT_CHAIN, installed, solver_spec
@@ -95,7 +94,7 @@ def proximal_step(problem: cp.Problem, steepness: float = 1.0) -> Proximal:
     >>> proximal_step(problem).step < 1e-9
     True
     """
-    start = [_dense(variable.value) for variable in problem.variables()]
+    start = [dense(variable.value) for variable in problem.variables()]
     size = 1.0 + max((float(np.abs(value).max(initial=0.0)) for value in start), default=0.0)
     if not np.isfinite(size):
         return _unmeasured(size, "the point is not finite")
@@ -105,7 +104,7 @@ def proximal_step(problem: cp.Problem, steepness: float = 1.0) -> Proximal:
     for scale in scales:
         nearby = _program(problem, start, size, scale)
         for solver, tolerance in [one for one in ATTEMPTS if one[0] in installed()][: 1 if large else None]:
-            with _kept(nearby):
+            with held(nearby.variables(), nearby.constraints):
                 try:
                     solution = solve_conic(nearby, solver, solver_spec(solver).timed_options(tolerance))
                 except cp.error.SolverError:  # its cones are not this solver's
@@ -140,22 +139,5 @@ def _accuracy(solution: ConicSolution, size: float) -> float:
 
 
 def _largest_move(problem: cp.Problem, start: Sequence[Array]) -> float:
-    moves = [np.abs(_dense(one.value) - value) for one, value in zip(problem.variables(), start, strict=True)]
+    moves = [np.abs(dense(one.value) - value) for one, value in zip(problem.variables(), start, strict=True)]
     return max((float(move.max(initial=0.0)) for move in moves), default=0.0)
-
-
-def _dense(value: object) -> Array:
-    held = value.toarray() if sp.issparse(value) else value  # type: ignore[attr-defined]
-    return np.array(held, dtype=float)
-
-
-@contextmanager
-def _kept(problem: cp.Problem) -> Iterator[None]:
-    """Restore the values of variables and multipliers afterwards."""
-    duals = [dual for constraint in problem.constraints for dual in constraint.dual_variables]
-    held = [(leaf, leaf.value) for leaf in [*problem.variables(), *duals]]
-    try:
-        yield
-    finally:
-        for leaf, value in held:
-            leaf.save_value(value)

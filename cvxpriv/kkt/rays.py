@@ -64,12 +64,17 @@ def feasible(written: Written, x: Array, tolerance: float = FEASIBLE) -> bool:
     return _off(written, x) <= tolerance
 
 
+def violations(written: Written, x: Array) -> Array:
+    """Return each row's violation at a point, relative to the row's terms."""
+    state = written.state(x)
+    unknown = np.ones(written.flat.M.shape[1] - written.flat.size)
+    return np.asarray(written.violation(written.values(state)) / written.sizes(state, unknown))
+
+
 def _off(written: Written, x: Array) -> float:
     """Return the worst violation, relative to its row's terms; infinite where the objective has no finite value."""
-    state = written.state(x)
-    v = written.values(state)
-    off = written.violation(v) / written.sizes(state, np.ones(written.flat.M.shape[1] - written.flat.size))
-    return float(off.max(initial=0.0)) if np.isfinite(written.objective(state)) else float("inf")
+    known = np.isfinite(written.objective(written.state(x)))
+    return float(violations(written, x).max(initial=0.0)) if known else float("inf")
 
 
 def _followed(written: Written, start: Array, direction: Array) -> Trial:

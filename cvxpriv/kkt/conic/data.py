@@ -27,6 +27,7 @@ from cvxpriv.errors import ModelError, suggest
 from cvxpriv.kkt.conic.compiling import Compilations
 from cvxpriv.kkt.conic.cones import ConeLayout
 from cvxpriv.kkt.conic.generic import bound_multipliers, generic_answer, require_plain
+from cvxpriv.kkt.coordinates import held
 from cvxpriv.numerics.arrays import Array
 
 SOLVERS = ("CLARABEL", "ECOS", "HIGHS", "OSQP", "SCS")
@@ -125,14 +126,11 @@ def extract(
 @contextmanager
 def without_values(problem: cp.Problem) -> Iterator[None]:
     """Hide the variables' values while cvxpy compiles: it checks them against its own bounds, which may be wrong."""
-    held = [(variable, variable.value) for variable in problem.variables()]
-    try:
-        for variable, _ in held:
+    variables = problem.variables()
+    with held(variables):
+        for variable in variables:
             variable.save_value(None)
         yield
-    finally:
-        for variable, value in held:
-            variable.save_value(value)
 
 
 def _owners(stuffed: Any) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 
@@ -17,6 +17,7 @@ from cvxpriv.kkt.conic.compiling import Compilations
 from cvxpriv.kkt.conic.data import ConeData, extract
 from cvxpriv.kkt.conic.program import ConeProgram, ConeResiduals, cone_residuals
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.solvers.registry import solver_spec
 from cvxpriv.solvers.silence import solvers_silent
 
 
@@ -130,6 +131,18 @@ def solve_conic(
         direction=compiled.variables(x) if x is not None and status.startswith("unbounded") else None,
         bounded_by_cvxpy=compiled.bounded_by_cvxpy,
     )
+
+
+def attempts(
+    problem: cp.Problem, ways: Iterable[tuple[str, float | None]], seconds: float = 60.0
+) -> Iterator[ConicSolution]:
+    """Yield a problem's answers by one solver and tolerance after the other; a solver that cannot take it has none."""
+    for solver, tolerance in ways:
+        try:
+            solution = solve_conic(problem, solver, solver_spec(solver).timed_options(tolerance, seconds))
+        except cp.error.SolverError:
+            continue
+        yield solution
 
 
 def _failed(compiled: ConeData, seconds: float, error: BaseException, raw: object = None) -> ConicSolution:
