@@ -58,8 +58,12 @@ class Anderson:
 
     def __init__(self, packing: Packing, memory: int) -> None:
         self.packing, self.memory = packing, memory
-        self.first, self.length, self.combined = 0.0, np.inf, 0
         self.steps, self.images, self.products = np.zeros((0, 0)), np.zeros((0, 0)), np.zeros((memory, memory))
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin anew: the passes before were of another map."""
+        self.first, self.length, self.combined = 0.0, np.inf, 0
         self._forget()
 
     def __call__(self, body: Callable[[Values], dict[str, Array]], state: Values, iteration: int) -> Values:

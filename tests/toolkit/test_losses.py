@@ -122,6 +122,11 @@ def test_a_guess_changes_the_steps_and_not_the_answer() -> None:
     cold = loss.prox(z, b, 1.0, 0.3)
     np.testing.assert_allclose(loss.prox(z, b, 1.0, 0.3, start=cold + 0.1), cold, atol=1e-14)
     np.testing.assert_allclose(loss.prox(z, b, 1.0, 0.3, start=np.full_like(z, 1e9)), cold, atol=1e-14)
+    for away in (1e-6, 0.1, 3.0, 50.0):  # with the slope at the guess, as an earlier step leaves it
+        guess = cold + away
+        slope = 0.7 * loss.gradient(guess, b)
+        found = loss.prox(z, b, 0.7, 0.21, start=guess, slope=slope)
+        np.testing.assert_allclose(found, cold, rtol=1e-14, atol=1e-14)
 
 
 def test_a_users_loss_without_a_closed_step_gets_the_bracketed_one() -> None:

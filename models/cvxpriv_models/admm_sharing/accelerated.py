@@ -35,6 +35,7 @@ class Packed:
         self.problem, self.scheme, self.factors = problem, scheme, factors
         self.linear = [scheme.linearises(one) for one in problem.penalties]
         direct = all(linear or factor.tall for linear, factor in zip(self.linear, factors, strict=True))
+        self.known = np.zeros(0), np.zeros(0), np.zeros(0)  # rho, r and its root: those of the last pass
         #: Whether D_m'y is packed rather than the share: no step needs the share of a combination.
         self.lean = direct and not scheme.in_turn and not constrained
         self.names = [f"{kind}/{m}" for m in range(problem.parties) for kind in ("x", "pulled" if self.lean else "v")]
@@ -48,7 +49,8 @@ class Packed:
             tau = self.scheme.tau(factor, penalty, rho, self.problem.parties)
             shift = self.problem.lam * (penalty.ridge or 0.0) + tau
             parts.append(np.sqrt(tau) * x if self.linear[m] else factor.stretched(x, rho, shift))
-        return np.concatenate([*parts, np.sqrt(self._weight(image)) * moved[first:]])
+        self._weight(image)
+        return np.concatenate([*parts, self.known[2] * moved[first:]])
 
     def pack(self, state: Values) -> Array:
         """Return x and D_m'y or the share of each party, and p."""
@@ -71,7 +73,8 @@ class Packed:
         """Return z, y and all parties' steps, with their shares, D_m'y, and the next p."""
         view = {name: value[0] for name, value in self._begun(state).items()}
         problem, r = self.problem, self._weight(state)
-        z = in_pieces(problem.loss.prox)(view[ARGUMENT], problem.y, problem.weights, r, view["z"])
+        slope = view["y"] if ARGUMENT in state else None  # after a pass y is the slope of the loss at z
+        z = in_pieces(problem.loss.prox)(view[ARGUMENT], problem.y, problem.weights, r, view["z"], slope)
         y = in_pieces(lambda r, argument, z: r * (argument - z))(np.broadcast_to(r, z.shape), view[ARGUMENT], z)
         after = {"z": z, "y": y}
         for m, (factor, penalty) in enumerate(zip(self.factors, problem.penalties, strict=True)):
@@ -101,4 +104,7 @@ class Packed:
         return np.asarray(total_share(state, self.problem.parties) + state["y"] / self._weight(state))
 
     def _weight(self, state: Values) -> Array:
-        return np.asarray(self.scheme.weight(state["rho"][0], self.problem.parties))
+        if state["rho"] is not self.known[0]:
+            r = np.asarray(self.scheme.weight(state["rho"][0], self.problem.parties))
+            self.known = state["rho"], r, np.sqrt(r)
+        return self.known[1]

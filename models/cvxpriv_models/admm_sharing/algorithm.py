@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -79,14 +78,13 @@ def schedule(
     if adapt_rho:
         steps.append(balance(problem, factors))
     packing = Packed(problem, scheme, factors, constrained=bool(constraints))
-    make = partial(Anderson, packing, MEMORY) if accelerate else None
-    plain = None if make is None else make()
+    anderson = Anderson(packing, MEMORY) if accelerate else None
     return Loop(
         Sweep(steps, fused=packing.one_pass if accelerate and packing.lean else None),
         stop=stopping(tol, gap),
         limit=limit,
         measure=measure(problem, scheme, factors, constraints, gap),
-        accelerate=Following(problem, scheme, make, factors) if follow else plain,
+        accelerate=Following(problem, scheme, anderson, factors) if follow else anderson,
         name=LOOP,
     )
 

@@ -73,5 +73,5 @@ def unbiased(loss: Loss, flipped: float) -> Loss:
         derivative=lambda t: loss.derivative(t) - tilt,
         expression=expression,
         slope=loss.slope + tilt,
-        iterated=lambda v, ratio, guess: root(v + tilt / ratio, ratio, guess),
+        iterated=lambda v, ratio, guess, slope: root(v + tilt / ratio, ratio, guess, None),
     )

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from cvxpriv.numerics.anderson import Anderson
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.penalties import Loss
-from cvxpriv.schedules.steps import Accelerator
 
 from .accelerated import ARGUMENT
 from .blocks import total_share
@@ -55,20 +55,18 @@ def may_follow(problem: Problem, scheme: Scheme) -> bool:
 class Following:
     """The accelerator of a run whose rho follows the curvature of the loss, itself accelerated or not.
 
-    `make`: Makes the accelerator that is begun anew where rho changes, since the passes before were of another map;
-    such passes begin with z. None: there is none.
-    `factors`: The parties' columns, needed beside `make`.
+    `inner`: The accelerator, which begins anew where rho changes; its passes begin with z. None: there is none.
+    `factors`: The parties' columns, needed beside `inner`.
     """
 
     def __init__(
         self,
         problem: Problem,
         scheme: Scheme,
-        make: Callable[[], Accelerator] | None,
+        inner: Anderson | None,
         factors: Sequence[Factor] = (),
     ) -> None:
-        self.problem, self.scheme, self.make, self.factors = problem, scheme, make, factors
-        self.inner = None if make is None else make()
+        self.problem, self.scheme, self.inner, self.factors = problem, scheme, inner, factors
         self.multiple, self.bend = 1.0, np.zeros(problem.samples)
 
     def __call__(self, body: Callable[[Values], dict[str, Array]], state: dict[str, Array], iteration: int) -> Values:
@@ -88,7 +86,9 @@ class Following:
             return image
         factor = np.clip(self._balance(begun[0], image), 1.0 / FACTOR, FACTOR)
         self.multiple = float(np.clip(self.multiple * factor, LOWEST, HIGHEST))
-        self.bend, self.inner = bend, None if self.make is None else self.make()
+        self.bend = bend
+        if self.inner is not None:
+            self.inner.restart()
         r = self.multiple * np.maximum(bend, LEAST * bend.mean())
         argument = (total_share(image, self.problem.parties) + image["y"] / r) if ARGUMENT in image else None
         changed = {**image, "rho": self.scheme.rho(r, self.problem.parties)[None]}
@@ -97,7 +97,7 @@ class Following:
     def _balance(self, before: Values, after: Values) -> float:
         """Return the size of S - z over that of the parties' distances from their targets, in the norm of rho."""
         parties, rho = self.problem.parties, after["rho"][0]
-        if self.make is not None:  # a combination of passes need not bring its shares
+        if self.inner is not None:  # a combination of passes need not bring its shares
             before = {
                 **before,
                 **{f"v/{m}": one.share(before[f"x/{m}"][0])[None] for m, one in enumerate(self.factors)},
