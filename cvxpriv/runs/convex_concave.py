@@ -25,7 +25,7 @@ from cvxpriv.numerics.later import pd
 from cvxpriv.numerics.sizes import of_problem, require_feasible
 from cvxpriv.runs.problem_run import ProblemRun, unfinished
 from cvxpriv.runs.shared_options import Watch
-from cvxpriv.schedules.alternation import KIND, Passes, Price, residual_of
+from cvxpriv.schedules.alternation import KIND, AskedPrice, Passes, residual_of
 from cvxpriv.schedules.history import History
 from cvxpriv.schedules.problem_starts import Init, moved_to_convex, run_pieces, starting_points
 
@@ -66,9 +66,9 @@ def convex_concave(
     starts: int = 1,
     seed: int = 0,
     init: Init | None = None,
-    price: float = 0.1,
+    price: float | None = None,
     growth: float = 1.5,
-    most: float = 1e6,
+    most: float | None = None,
     tol: float = 1e-5,
     max_iter: int = 200,
     solver: str | Sequence[str] | None = None,
@@ -99,9 +99,10 @@ def convex_concave(
     seed : int
     init : mapping of variable's name to array, or several, optional
         Starts in place of these. They need not be feasible.
-    price, growth, most : float
+    price, growth, most : float, optional
         Cost of a unit of violation of the constraints that are not convex: its first value, its factor after a pass
-        that violates them, and its largest value.
+        that violates them, and its largest value. By default it begins at a tenth of how far the objective moves for
+        each unit by which these constraints do, around each start, and ends at 1e7 times that.
     tol : float
         The requested residual, in the units of the variables.
     max_iter : int
@@ -143,7 +144,7 @@ def convex_concave(
     given, origins = starting_points(whole, starts, seed, init)
     given = [moved_to_convex(whole, one) if kind == "random" else one for one, kind in zip(given, origins, strict=True)]
     engine = engine_named("dcp", solver=solver, tolerance=tolerance, time_limit=time_limit, isolate=isolate)
-    work = partial(_from_starts, whole.objective, tuple(whole.constraints), Price(price, growth, most))
+    work = partial(_from_starts, whole.objective, tuple(whole.constraints), AskedPrice(price, growth, most))
     work = partial(work, tol, max_iter, engine, callback)
     done = run_pieces(work, list(zip(origins, given, strict=True)), n_jobs=n_jobs, progress=progress)
     ends = [one for piece in done for one in piece]
@@ -181,7 +182,7 @@ class _End:
 def _from_starts(
     objective: cp.Minimize | cp.Maximize,
     constraints: tuple[cp.Constraint, ...],
-    price: Price,
+    price: AskedPrice,
     tol: float,
     max_iter: int,
     engine: Engine,
@@ -215,8 +216,10 @@ def _require_one_answer(ends: Sequence[_End]) -> None:
         )
 
 
-def _require_prices(price: float, growth: float, most: float, tol: float) -> None:
-    if not (np.isfinite([price, growth, most, tol]).all() and 0.0 < price <= most and growth > 1.0 and tol > 0.0):
+def _require_prices(price: float | None, growth: float, most: float | None, tol: float) -> None:
+    given = [one for one in (price, growth, most, tol) if one is not None]
+    ordered = price is None or most is None or price <= most
+    if not (np.isfinite(given).all() and min(given) > 0.0 and ordered and growth > 1.0):
         raise ModelError(
             f"price={price!r}, growth={growth!r}, most={most!r}, tol={tol!r}: all are finite, 0 < price <= most, "
             "growth > 1 and tol > 0"

@@ -111,6 +111,11 @@ KIND = "convex-concave"
 STILL = 1e-9
 #: Factor of the price where the convex problem has no answer.
 STEEPER = 4.0
+#: The usual first price, as a share of the objective's moves for each unit of the constraints' ones, and the usual
+#: limit, as a multiple of the first price. Prices far above the multiplier make steps short.
+SHARE, MOST = 0.1, 1e7
+#: Moves by which the two are compared, relative to the largest entry, and their number.
+NEARBY, LOOKS = 0.1, 12
 
 
 @dataclass(frozen=True)
@@ -120,6 +125,46 @@ class Price:
     first: float
     growth: float
     most: float
+
+
+@dataclass(frozen=True)
+class AskedPrice:
+    """What a user says of prices; None: the first is in the units of the problem, and the limit follows from it."""
+
+    first: float | None
+    growth: float
+    most: float | None
+
+    def at(self, problem: cp.Problem, start: Values) -> Price:
+        """Return the price of one start."""
+        first = usual_price(problem, start) if self.first is None else self.first
+        return Price(first, self.growth, max(first, MOST * first if self.most is None else self.most))
+
+
+def usual_price(problem: cp.Problem, start: Values) -> float:
+    """Return `SHARE` of how far the objective moves, around a start, for each unit by which what may be violated does.
+
+    So the first price follows the scale of both. `SHARE` itself where one of them does not move, or is not finite.
+    """
+    random, moves = np.random.default_rng(0), []
+    loose = [one.expr for one in problem.constraints if not one.is_dcp() and hasattr(one, "expr")]
+    for look in range(LOOKS + 1):
+        placed(
+            problem,
+            {
+                name: value + (look > 0) * NEARBY * (1.0 + np.abs(value).max()) * random.normal(size=np.shape(value))
+                for name, value in start.items()
+            },
+        )
+        found = [problem.objective.args[0], *loose]
+        moves.append(np.concatenate([np.ravel(np.nan if one.value is None else one.value) for one in found]))
+    shapes = {one.size for one in moves}
+    away = np.abs(np.array(moves[1:]) - moves[0]) if len(shapes) == 1 else np.full((1, 1), np.nan)
+    away = away[np.isfinite(away).all(axis=1)]
+    if not loose or not away.size:
+        return SHARE
+    objective, constraints = float(np.median(away[:, 0])), float(np.median(away[:, 1:]))
+    return SHARE * objective / constraints if objective > 0.0 and constraints > 0.0 else SHARE
 
 
 @dataclass
@@ -159,7 +204,7 @@ class Passes:
     """
 
     problem: cp.Problem
-    price: Price
+    price: AskedPrice
     tol: float
     limit: int
     engine: Engine
@@ -172,14 +217,20 @@ class Passes:
 
     def run(self, start: Values, callback: Any = None) -> tuple[dict[str, Array], Context, str]:
         """Return the last point of one start, its history, and the reason of its end: "" where the limit came first."""
-        patient = Patient(self.engine, self.price)
+        price = self.price.at(self.problem, start)
+        patient = Patient(self.engine, price)
         engine: Engine = Until(patient, self.engine.moment) if isinstance(self.engine, Until) else patient
         stop = _Ended(self, patient)
-        raised = Update("price", self._raised, frozenset({PRICE, SLACK}), frozenset({PRICE}))
+
+        def dearer(entries: Values) -> Values:
+            grown = np.minimum(entries[PRICE] * price.growth, price.most)
+            return {PRICE: np.where(entries[SLACK] > self.tol, grown, entries[PRICE])}
+
+        raised = Update("price", dearer, frozenset({PRICE, SLACK}), frozenset({PRICE}))
         loop = Loop(Sweep([self._priced, raised]), stop, self.limit, self._measured, name=KIND)
         context = Context(engine, History(), callback, starts=np.arange(1))
         state = {name: np.asarray(value, dtype=float)[None] for name, value in start.items()}
-        state |= {PRICE: np.array([self.price.first]), SLACK: np.array([np.inf])}
+        state |= {PRICE: np.array([price.first]), SLACK: np.array([np.inf])}
         return single(run(loop, state, context), 0), context, stop.why
 
     def figures(self, point: Values) -> dict[str, float]:
@@ -198,11 +249,6 @@ class Passes:
     def _measured(self, state: Values) -> dict[str, Array]:
         found = self.figures(single(state, 0))
         return {**{name: np.array([value]) for name, value in found.items()}, PRICE: np.asarray(state[PRICE])}
-
-    def _raised(self, entries: Values) -> Values:
-        loose = entries[SLACK] > self.tol
-        grown = np.minimum(entries[PRICE] * self.price.growth, self.price.most)
-        return {PRICE: np.where(loose, grown, entries[PRICE])}
 
 
 @dataclass

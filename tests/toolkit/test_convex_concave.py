@@ -11,6 +11,7 @@ import pytest
 import cvxpriv as cpv
 from cvxpriv.blocks.convexified import PRICE, Convexified
 from cvxpriv.errors import DataError, ModelError, SolverFailure
+from cvxpriv.schedules.alternation import SHARE, usual_price
 
 RNG = np.random.default_rng(3)
 
@@ -50,7 +51,7 @@ def test_on_the_sphere_the_first_problem_falls_without_bound_at_a_low_price_and_
     x = cp.Variable(2, name="x")
     sphere = cp.Problem(cp.Maximize(cp.quad_form(x, np.diag([1.0, -1.0]))), [cp.norm(x) == 1])
     run = cpv.convex_concave(sphere, init={"x": [0.5, 0.5]})
-    assert run.history["price of slack"].dropna().iloc[0] > 0.1
+    assert run.history["price of slack"].dropna().iloc[0] > usual_price(sphere, {"x": np.array([0.5, 0.5])})
     assert run.converged
     assert run.objective == pytest.approx(1.0, abs=1e-6)
 
@@ -191,6 +192,25 @@ def test_processes_change_nothing() -> None:
     one, two = (cpv.convex_concave(corner()[0], starts=3, seed=2, n_jobs=n) for n in (1, 2))
     assert two.starts["objective"].to_numpy() == pytest.approx(one.starts["objective"].to_numpy(), abs=1e-12)
     assert two.history["kkt"].size == one.history["kkt"].size
+
+
+@pytest.mark.parametrize(("scale", "unit"), [(1e-4, 1.0), (1e4, 1.0), (1.0, 1e-3), (1.0, 1e3)])
+def test_the_default_price_follows_the_scale_of_objective_and_constraints(scale: float, unit: float) -> None:
+    # At a fixed price of .1 an objective of size 1e-4 stood still at its largest value on the sphere.
+    c, x = np.random.default_rng(1).normal(size=4), cp.Variable(4, name="x")
+    sphere = cp.Problem(cp.Minimize(scale * c @ x), [unit * cp.sum_squares(x) == unit])
+    run = cpv.convex_concave(sphere, starts=2, seed=1)
+    assert run.starts["converged"].all()
+    assert run.starts["iterations"].max() <= 20  # 8 to 11 here
+    assert run.starts["objective"].to_numpy() / scale == pytest.approx(-np.linalg.norm(c), abs=1e-4)
+
+
+def test_the_default_price_is_a_number_whatever_moves() -> None:
+    x, start = cp.Variable(2, name="x"), {"x": np.ones(2)}
+    apart = cp.norm(x) >= 1
+    assert usual_price(cp.Problem(cp.Minimize(cp.sum(x))), start) == SHARE  # nothing may be violated
+    assert usual_price(cp.Problem(cp.Minimize(0), [apart]), start) == SHARE  # nothing is asked for
+    assert usual_price(cp.Problem(cp.Minimize(-cp.sum(cp.log(x))), [apart]), start) > 0.0  # not everywhere finite
 
 
 def test_a_linear_objective_on_the_sphere_takes_few_passes_from_the_default_price() -> None:
