@@ -76,6 +76,20 @@ def row_norms(rows: Matrix) -> Array:
     return norms
 
 
+def length(values: Array) -> float:
+    """Return the Euclidean norm of a vector, also where its squares leave the range of doubles.
+
+    >>> length(np.array([3e-170, 4e-170]))
+    5e-170
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        found = float(np.linalg.norm(values))
+    if np.sqrt(LEAST_SQUARE) < found < np.inf:
+        return found
+    most = float(np.abs(values).max(initial=0.0))
+    return most * float(np.linalg.norm(values / most)) if 0.0 < most < np.inf else most
+
+
 def shortened(rows: Matrix, bound: float) -> Matrix:
     """Return the rows, with those longer than `bound` shortened to it."""
     share = bound / np.maximum(row_norms(rows), bound)

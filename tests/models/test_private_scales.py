@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from cvxpriv_models.admm_sharing import labels, spending
+from cvxpriv_models.admm_sharing.mechanism import ShareRelease
 from cvxpriv_models.istdp.objective_perturbation import spend
 from cvxpriv_models.istdp.private_options import counted_rows
 
@@ -100,3 +101,16 @@ def test_rows_whose_squares_underflow_are_beyond_a_bound_that_they_exceed(sparse
             sharing.solve_private(epsilon=1.0, delta=1e-5, adjacency=relation, **{bound: 1e-175})
     short = shortened(given, 1e-175)
     assert row_norms(short).max() <= 1e-175 * 2.0  # a bound of norms, from the largest entries
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-170, 1.0, 1e170])
+def test_a_clipped_share_is_within_its_norm_and_stays_a_projection_at_any_scale(scale: float) -> None:
+    rng = np.random.default_rng(0)
+    clip = 0.7 * scale
+    rule = ShareRelease(1.0, "party-row", (np.inf,), (0.0,), clip=clip)
+    for size in (0.5, 1.0, 1e5):
+        one, other = (scale * size * rng.normal(size=12) for _ in range(2))
+        pair = [rule.clipped(one), rule.clipped(other)]
+        assert all(float(np.linalg.norm(share / scale)) <= 0.7 * (1.0 + 1e-12) for share in pair)
+        apart = float(np.linalg.norm((pair[0] - pair[1]) / scale))
+        assert apart <= float(np.linalg.norm((one - other) / scale)) * (1.0 + 1e-12)

@@ -20,6 +20,7 @@ from scipy import linalg
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.errors import PrivacyError
+from cvxpriv.learning.matrices import length
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.numerics.rounding import sum_rounding
 from cvxpriv.privacy import EVERYONE, GaussianNoise, Noise, Release
@@ -70,7 +71,7 @@ class ShareRelease:
     def clipped(self, share: Array) -> Array:
         """Return a share within its bounds, entries first, then the norm; neither moves two shares apart."""
         inside = np.clip(share, -self.clip_entries, self.clip_entries)
-        return inside * min(1.0, self.clip / max(float(np.linalg.norm(inside)), np.finfo(float).tiny))
+        return inside * min(1.0, self.clip / max(length(inside), np.finfo(float).tiny))
 
     def sensitivity(self, target: Array, m: int, columns: int) -> float:
         """Return the largest Euclidean norm by which a neighbour moves the clipped share of party m."""
@@ -92,7 +93,7 @@ class ShareRelease:
                 exact = sensitivity.cell(target, kappa, bound, columns, self.clip_entries)
             case _:
                 exact = sensitivity.row(target, kappa, bound, self.clip_entries)
-        return exact + 2.0 * INEXACT * float(np.linalg.norm(target))
+        return exact + 2.0 * INEXACT * length(target)
 
 
 def shrunk(released: Array, scale: float, labels: Array) -> tuple[Array, float]:

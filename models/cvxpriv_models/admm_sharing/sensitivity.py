@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cvxpriv.learning.matrices import length
 from cvxpriv.numerics.arrays import Array
 
 
@@ -38,7 +39,7 @@ def row(target: Array, kappa: float, bound: float, clip: float = np.inf) -> floa
 
     `target`: (N,). `kappa`: > 0. `bound`: Bound of the norm of this party's part of any row.
     """
-    size, largest = float(np.linalg.norm(target)), float(np.abs(target).max())
+    size, largest = length(target), float(np.abs(target).max())
     reach = bound * size / (2.0 * np.sqrt(kappa))
     own = 2.0 * min(clip, max(largest, reach))
     others = (largest + reach) * min(bound / np.sqrt(kappa), 1.0)
@@ -51,7 +52,7 @@ def column(target: Array, kappa: float, bound: float) -> float:
     A column c more adds to H the matrix kappa M^-1 c c' M^-1/(1 + c'M^-1 c), of norm at most h/(1 + h) with
     h = c'M^-1 c <= C^2/kappa. Two such additions to the same H differ by at most the larger one.
     """
-    return float(np.linalg.norm(target)) * shrinkage(bound, kappa)
+    return length(target) * shrinkage(bound, kappa)
 
 
 def cell(target: Array, kappa: float, bound: float, columns: int, clip: float = np.inf) -> float:
@@ -63,7 +64,7 @@ def cell(target: Array, kappa: float, bound: float, columns: int, clip: float = 
 
     `target`: (N,). `kappa`, `bound`: The number kappa, > 0. `columns`: Number of columns d_m.
     """
-    size, root = float(np.linalg.norm(target)), np.sqrt(kappa)
+    size, root = length(target), np.sqrt(kappa)
     width = bound * np.sqrt(columns)
     off = min(size, float(np.abs(target).max()) + width * size / (2.0 * root))
     alone = 2.0 * bound * (size + off) / (2.0 * root)
