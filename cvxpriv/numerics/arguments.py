@@ -133,10 +133,10 @@ def real_numbers(values: object, argument: str, error: type[CvxprivError] = Data
         return np.array(array, dtype=np.float64, order="C") if copy else np.asarray(array, dtype=np.float64)
 
 
-def real_number(value: object, argument: str, expected: str, error: type[CvxprivError] = ModelError) -> float:
+def real_number(value: object, argument: str, expected: str) -> float:
     """Return one finite number as a double.
 
-    Raises ModelError: Or the error asked for: anything else; the message ends with what is ``expected``.
+    Raises ModelError: It is anything else; the message ends with what is ``expected``.
 
     >>> real_number("1", "rate", "a fraction of H(X)")
     Traceback (most recent call last):
@@ -146,7 +146,7 @@ def real_number(value: object, argument: str, expected: str, error: type[Cvxpriv
         return number
     huge = isinstance(value, int) and not isinstance(value, bool)
     shown = "a whole number beyond the doubles" if huge else repr(value)
-    raise error(f"{argument}={shown} is not a finite number: pass {expected}")
+    raise ModelError(f"{argument}={shown} is not a finite number: pass {expected}")
 
 
 def finite_double(value: object) -> float:

@@ -98,13 +98,12 @@ def _side(name: str, label: str, columns: Sequence[str], size: int) -> Fact:
     return Fact(name, tuple(columns), label=label, detail=f"{size} symbols")
 
 
-def residual(run: Run, name: str = "kkt", label: str = "KKT residual", value: float | None = None) -> Fact:
-    """Return the residual that should be small, by default the KKT residual, and whether it is."""
+def residual(run: Run) -> Fact:
+    """Return the KKT residual, which should be small, and whether it is."""
     state = "converged" if run.converged else "NOT converged"
     detail = f"{state}; {format_number(run.tol, 1)} asked for"
     sentence = "Distance of the mechanism from the optimality conditions, which hold at a residual of 0."
-    found = run.residual if value is None else value
-    return Fact(name, found, "nats", sentence, label, detail, digits=2, main=True)
+    return Fact("kkt", run.residual, "nats", sentence, "KKT residual", detail, digits=2, main=True)
 
 
 def effort(run: Run) -> list[Fact]:

@@ -16,10 +16,10 @@ from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
 from cvxpriv.privacy.budget import Budget
 from cvxpriv.reports.files import PathLike
+from cvxpriv.reports.progress import Pace, shown_pace
 from cvxpriv.reports.provenance import versions
 from cvxpriv.runs.saved import write_run
 from cvxpriv.runs.sweep_checkpoint import FORMAT, Checkpoint, CheckpointWarning, digest, opened
-from cvxpriv.runs.sweep_progress import Pace, shown_pace
 from cvxpriv.runs.sweep_tasks import MOST_TASKS, Task, choices_of, positional_data, tasks_of
 from cvxpriv.runs.sweep_workers import Fitted, Order, each_fitted, fit, workers
 

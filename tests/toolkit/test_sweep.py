@@ -26,9 +26,9 @@ from joblib._parallel_backends import ThreadingBackend
 import cvxpriv as cpv
 from cvxpriv.errors import DataError, ModelError, PrivacyError
 from cvxpriv.models import ISTDP, ADMMSharing, InferenceAsService, PrivacyFunnel, RecycledADMM
+from cvxpriv.reports.progress import Pace
 from cvxpriv.runs import sweep_workers
 from cvxpriv.runs.sweep_checkpoint import CheckpointWarning, digest, opened
-from cvxpriv.runs.sweep_progress import Pace
 from cvxpriv.runs.sweep_tasks import Task
 from cvxpriv.runs.sweep_workers import Fitted, Order, fit
 

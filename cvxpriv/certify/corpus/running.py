@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -109,13 +109,11 @@ def run_corpus(
     solvers: tuple[str, ...] | None = None,
     *,
     time_limit: float | None = None,
-    watch: Callable[[str], None] | None = None,
 ) -> CorpusRun:
     """Judge every problem of a corpus.
 
     `solvers`: Names of solvers. None is every installed one.
     `time_limit`: Seconds for each solve, which then has a process of its own.
-    `watch`: Called with the name of each problem before it is judged.
     """
     frames, rows, false, skipped = [], [], [], {}
     judge = partial(crosscheck, solvers=solvers, isolate=time_limit is not None, time_limit=time_limit)
@@ -124,8 +122,6 @@ def run_corpus(
         if item.known is None:
             skipped[item.name] = item.skipped
             continue
-        if watch is not None:
-            watch(item.name)
         begun = time.perf_counter()
         try:
             claims: dict[str, Any] = {name: dict(values) for name, values in item.known.answers.items()}

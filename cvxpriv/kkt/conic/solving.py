@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import cvxpy as cp
@@ -86,7 +85,6 @@ def solve_conic(
     options: Mapping[str, object] | None = None,
     *,
     warm_start: bool = False,
-    verbose: bool = False,
     shared: Compilations | None = None,
 ) -> ConicSolution:
     """Solve through cvxpy's own chain and keep the raw solution.
@@ -104,9 +102,9 @@ def solve_conic(
     compiled = extract(problem, solver, options or {}, shared)
     start = time.perf_counter()
     try:
-        with nullcontext() if verbose else solvers_silent(), warnings.catch_warnings():
+        with solvers_silent(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # "may be inaccurate", and whatever else: the status says so
-            raw = compiled.chain.solve_via_data(problem, compiled.data, warm_start, verbose, dict(options or {}))
+            raw = compiled.chain.solve_via_data(problem, compiled.data, warm_start, False, dict(options or {}))
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # a solver may raise anything, and a panic of one written in Rust is no Exception

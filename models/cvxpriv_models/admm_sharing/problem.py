@@ -12,9 +12,9 @@ from scipy import sparse
 
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.learning.labels import signed_labels
+from cvxpriv.learning.learning_model import random_scale
 from cvxpriv.learning.matrices import Matrix, checked_matrix
 from cvxpriv.learning.schema import PublicSchema
-from cvxpriv.learning.starts import random_scale
 from cvxpriv.numerics.arguments import real_numbers
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties import Loss, Penalty, Within, convex_penalty, loss_named

@@ -16,9 +16,8 @@ from cvxpriv.blocks.engines import engine_named
 from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import DataError, ModelError, shown
 from cvxpriv.learning.fit import Fit
-from cvxpriv.learning.learning_model import LearningModel
+from cvxpriv.learning.learning_model import LearningModel, best_start, initial_points
 from cvxpriv.learning.schema import SchemaOption, schema_named
-from cvxpriv.learning.starts import best_start, initial_points
 from cvxpriv.numerics.arguments import require_callback
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd

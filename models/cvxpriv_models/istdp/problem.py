@@ -14,9 +14,9 @@ from scipy.sparse.linalg import svds
 
 from cvxpriv.errors import ModelError, shown
 from cvxpriv.learning.labels import signed_labels
+from cvxpriv.learning.learning_model import random_scale
 from cvxpriv.learning.matrices import with_column
 from cvxpriv.learning.schema import PublicSchema
-from cvxpriv.learning.starts import random_scale
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
 from cvxpriv.penalties import MCP, Loss, Penalty, loss_named, penalty_named, require_penalty

@@ -16,9 +16,8 @@ from cvxpriv.blocks import engines
 from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import ModelError
 from cvxpriv.learning.fit import Fit
-from cvxpriv.learning.learning_model import LearningModel
+from cvxpriv.learning.learning_model import LearningModel, best_start, initial_points
 from cvxpriv.learning.schema import SchemaOption, schema_named
-from cvxpriv.learning.starts import best_start, initial_points
 from cvxpriv.numerics.arguments import few, require_callback
 from cvxpriv.numerics.arrays import Array, Values, single
 from cvxpriv.numerics.doors import door

@@ -13,9 +13,9 @@ from scipy import sparse
 
 from cvxpriv.errors import DataError, ModelError, shown
 from cvxpriv.learning.labels import LARGEST, signed_labels
+from cvxpriv.learning.learning_model import random_scale
 from cvxpriv.learning.matrices import checked_matrix
 from cvxpriv.learning.schema import PublicSchema
-from cvxpriv.learning.starts import random_scale
 from cvxpriv.numerics.arguments import as_array
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties import Loss, Penalty, convex_penalty, loss_named
