@@ -23,7 +23,7 @@ _NEAR = 0.01
 _LARGE = 4096
 _SAFE_TOTALS = (1e-200, 1e200)
 _ALL = slice(None)
-# A logit this far below its row's largest is below rounding, even after a move of _NEAR at log w = -700.
+# A logit this far below the largest of its row or column is below rounding, even after a move of _NEAR at log w = -700.
 _UNSEEN = 75.0
 # Share of the cells up to which they are looked at alone; every how many of them are asked first.
 _FEW, _SAMPLE = 0.3, 8
@@ -121,7 +121,9 @@ class TiltedRows:
         self.logits += self.weights
         self.logits += np.log(self.share)[..., None]
         np.maximum(self.logits, self.floor, out=self.logits)
-        np.exp(self.logits, out=self.weights)  # u: the rows' sums are those of P(X)
+        seen = self.logits > self.logits.max(axis=-2, keepdims=True) - _UNSEEN  # of its column, whatever its row
+        self.weights.fill(0.0)
+        np.exp(self.logits, out=self.weights, where=seen)  # u: the rows' sums are those of P(X)
         self.share, self._few = np.ones_like(self.share), None
 
     def slope(self) -> Array:
