@@ -1,7 +1,7 @@
 """The funnel's certified bounds: gap, CPU seconds, and those of the stand-alone checker. `python -m benchmarks bounds`
 
 Peer: none that certifies a mechanism is known; each answer is proved, so nothing can be below it. Beside the default
-solve on 3 x 3 stands one start of scipy's SLSQP with analytic gradients, which proves nothing.
+solve on 3 x 3 stands scipy's SLSQP with analytic gradients, from random starts, which proves nothing.
 """
 
 from __future__ import annotations
@@ -101,26 +101,27 @@ def by_slsqp(joint: Array, rate: float, seed: int) -> float:
     return float(found.fun)
 
 
-def against_slsqp() -> None:
-    """The default solve on 3 x 3, and SLSQP; the least of five CPU times."""
+def against_slsqp(starts: int = 10) -> None:
+    """The default solve on 3 x 3 against SLSQP to 1e-4: the time of its starts for each that ends so near."""
     ratios: list[float] = []
     for fraction in np.arange(1, 21) / 20:
         funnel = PrivacyFunnel(PAPER, rate=fraction)
-        taken: dict[str, list[float]] = {"default": [], "SLSQP": []}
-        for seed in range(5):
+        ours, theirs, near = [], [], 0
+        for seed in range(starts):
             began = time.process_time()
-            ours = funnel.solve().leakage
+            run = funnel.solve()
             middle = time.process_time()
-            theirs = by_slsqp(PAPER, funnel.problem.rate, seed)
-            taken["default"].append(middle - began)
-            taken["SLSQP"].append(time.process_time() - middle)
-        ms = {name: 1e3 * min(times) for name, times in taken.items()}
-        ratios.append(ms["default"] / ms["SLSQP"])
+            ended = by_slsqp(PAPER, funnel.problem.rate, seed)
+            ours.append(middle - began)
+            theirs.append(time.process_time() - middle)
+            near += ended <= run.leakage + 1e-4
+        ms, its = 1e3 * sum(ours) / starts, 1e3 * sum(theirs) / max(near, 1)
+        ratios.append(ms / its)
         print(
-            f"3 x 3 at {fraction:.2f}: default {ours:.9f} in {ms['default']:.1f} ms, "
-            f"SLSQP {theirs:.9f} in {ms['SLSQP']:.1f} ms"
+            f"3 x 3 at {fraction:.2f}: default {run.leakage:.9f}, gap {run.gap:.0e}, in {ms:.1f} ms; "
+            f"SLSQP {1e3 * min(theirs):.1f} ms a start at least, {near} of {starts} within 1e-4: {its:.1f} ms for one"
         )
-    print(f"default / SLSQP: {min(ratios):.1f} to {max(ratios):.1f}, median {np.median(ratios):.1f}")
+    print(f"default / SLSQP to 1e-4: {min(ratios):.1f} to {max(ratios):.1f}, median {np.median(ratios):.1f}")
 
 
 def random_tables(count: int = 200) -> None:

@@ -9,7 +9,8 @@ value is at a generator, or a local minimum on a face of 2 to |S| of them. For l
 H(X) - H(S) = H(X|S) - H(S|X) is concave in P(X). Faces are cut and tested as check_certificate.py does it.
 Generators, with K >= e^epsilon, p = P(X), and T running through the nonempty sets of symbols:
   ratio   p times K on T and 1 elsewhere, scaled      P(y|x) <= K P(y|x'): P(y|x) / min is a mixture of such corners
-  peak    p times K on T, one symbol more fills up    P(x|y) <= K p(x): the corners of this polytope
+  peak    p times K on T, one symbol more fills up    p(x) / K or 0 <= P(x|y) <= K p(x): the corners of this polytope
+  told    the simplex, cut by half spaces             P(s) / K or 0 <= P(s|y) <= K P(s): the corners of this polytope
   sets    p given T                                   max_x P(y|x) = max of P(x|y) / p(x), and that is linear on chains
   moved   p, the mass of T handed to one of the rest  P(x|y) - p(x), whose parts above and below zero are linear then
 Else the generators are the symbols. Outputs on which a distortion or a forbidden cell depends are taken one by one."""
@@ -31,11 +32,10 @@ else:
 
 KIND = "privacy funnel under constraints"
 SCHEMA, VERSION, ONE, SHORT, BITS = plain.SCHEMA, plain.VERSION, plain.ONE, plain.SHORT, plain.BITS
-KINDS = ("local_differential_privacy", "pointwise_leakage", "maximal_leakage", "total_variation_to_prior",
-         "expected_distortion", "forbidden")
-SHAPES = {"local_differential_privacy": "ratio", "pointwise_leakage": "peak", "maximal_leakage": "sets",
-          "total_variation_to_prior": "moved"}
-MOST_OUTPUTS, MOST_SYMBOLS = 1000, 10  # the latter of X, where generators come from all sets of them
+SHAPES = {"local_differential_privacy": "ratio", "pointwise_leakage": "peak", "local_information_privacy": "peak",
+          "maximal_leakage": "sets", "total_variation_to_prior": "moved"}
+KINDS, RATIOS = (*SHAPES, "expected_distortion", "forbidden"), tuple(SHAPES)[:3]
+MOST_OUTPUTS, MOST_CORNERS, MOST_SYMBOLS = 1000, 260, 10  # the latter of X, where generators come from all sets of them
 Row = list[Fraction]
 Matrix = list[Row]
 Column = tuple[Row, Row, Fraction]  # a generator v, A v, its costs
@@ -46,7 +46,7 @@ def check(document: Any, table: Any = None, most_cells: int = plain.MOST_CELLS) 
     """Re-derive a certificate's bound; return it with what its mechanism leaks and tells, or raise ValueError."""
     joint, p_x, mechanism, nu, (lam, rate, claim) = plain.read(document, table, [SCHEMA, VERSION, KIND])
     if claim > 0:
-        spread, classes, upper = asked(document.get("constraints"), p_x)
+        spread, classes, upper = asked(document.get("constraints"), p_x, joint)
         held = document.get("mu")
         mu = [Fraction(round(v * SHORT), SHORT) for v in (plain.matrix([held], len(upper), True)[0] if upper else [])]
         need(lam >= 0 and min(mu, default=0) >= 0, "lam or mu is negative")
@@ -75,18 +75,20 @@ def power(x: Fraction) -> Fraction:
     need(plain.log(small) + plain.LOG_ERROR <= math.floor(-x * ONE), "the exponential function is wrong here")
     return Fraction(ONE, small)
 
-def asked(constraints: Any, p: Row) -> tuple[Matrix, list[tuple[Matrix, list[int]]], Row]:
+def asked(constraints: Any, p: Row, joint: Matrix) -> tuple[Matrix, list[tuple[Matrix, list[int]]], Row]:
     """Generators; for each class of outputs, its rows of sums and the generators that it may use; the upper ends."""
     need(isinstance(constraints, list) and bool(constraints), "constraints are missing")
     need(all(isinstance(one, dict) for one in constraints), "a constraint is no object")
     of = {kind: [one for one in constraints if one.get("kind") == kind] for kind in KINDS}
     need(sum(map(len, of.values())) == len(constraints), "a constraint is of no known kind")
-    shapes = {SHAPES[kind] for kind in SHAPES if of[kind]}
+    shapes = {"told" if one.get("of") == "private" else SHAPES[kind] for kind in SHAPES for one in of[kind]}
     need(shapes <= {"ratio", "sets"} or len(shapes) == 1, "these constraints are not known together")
     shape = min(shapes, default="")  # ratio serves maximal leakage too
-    need(not shape or len(p) <= MOST_SYMBOLS, f"generators are known for up to {MOST_SYMBOLS} symbols of X")
-    limits = [power(number(one, "epsilon")) for one in of["local_differential_privacy"] + of["pointwise_leakage"]]
-    spread = generators(shape, p, min(limits, default=Fraction(1)))
+    need(shape in ("", "told") or len(p) <= MOST_SYMBOLS, f"generators are known for up to {MOST_SYMBOLS} symbols of X")
+    powers = [(kind, power(number(one, "epsilon"))) for kind in RATIOS for one in of[kind]]  # rounded outwards
+    most = min((ratio for _, ratio in powers), default=Fraction(1))
+    least = max((1 / ratio for kind, ratio in powers if kind == RATIOS[2]), default=Fraction(0))
+    spread = told(joint, most, least) if shape == "told" else generators(shape, p, most, least)
     rows, upper = Matrix(), Row()
     for one in of["maximal_leakage"]:
         rows.append([max(x / y for x, y in zip(v, p)) for v in spread])
@@ -110,15 +112,33 @@ def asked(constraints: Any, p: Row) -> tuple[Matrix, list[tuple[Matrix, list[int
         if one not in classes: classes.append(one)
     return spread, classes, upper
 
-def generators(shape: str, p: Row, most: Fraction) -> Matrix:
+def told(joint: Matrix, most: Fraction, least: Fraction) -> Matrix:
+    """The corners of {pi : least P(s) <= P(s|y) <= most P(s)}, each half space cutting what the others left."""
+    p, size = plain.sums(joint), len(joint[0])
+    found = faces = [[Fraction(i == j) for i in range(size)] for j in range(size)]
+    for row in joint:
+        q, above = sum(row, Fraction(0)), [x / y for x, y in zip(row, p)]
+        faces = [*faces, [most * q - x for x in above], *([[x - least * q for x in above]] if least else [])]
+    for done in range(size, len(faces)):
+        side = [dot(faces[done], v) for v in found]
+        touched = [{k for k in range(done) if not dot(faces[k], v)} for v in found]
+        found, old = [v for v, x in zip(found, side) if x >= 0], found
+        for i, j in ((i, j) for i, x in enumerate(side) for j, y in enumerate(side) if x > 0 > y):
+            if sum(touched[i] & touched[j] <= one for one in touched) == 2:  # neighbours: no other does
+                cut = [x * side[i] - y * side[j] for x, y in zip(old[j], old[i])]
+                found.append([x / sum(cut) for x in cut])
+        need(len(found) <= MOST_CORNERS, f"a limit of the leakage of S leaves more than {MOST_CORNERS} corners")
+    return found
+
+def generators(shape: str, p: Row, most: Fraction, least: Fraction = Fraction(0)) -> Matrix:
     size, found = len(p), [[Fraction(i == j) for i in range(len(p))] for j in range(len(p))]
     sets = [set(chosen) for count in range(1, size + 1) for chosen in combinations(range(size), count)] if shape else []
     if shape in ("ratio", "sets"):
         found = [[x * (most if i in t else shape == "ratio") for i, x in enumerate(p)] for t in sets]
     elif shape == "peak":
-        left = [(t, i, 1 - most * sum((p[j] for j in t), Fraction(0))) for t in [set(), *sets] for i in range(size)]
-        found = [[most * x * (j in t) + rest * (j == i) for j, x in enumerate(p)]
-                 for t, i, rest in left if i not in t and 0 <= rest <= most * p[i]]
+        full = [([(most if j in t else least) * x for j, x in enumerate(p)], t) for t in [set(), *sets]]
+        left = [(v, i, sum(p) - sum(v) + v[i]) for v, t in full for i in range(size) if i not in t]
+        found = [[*v[:i], rest, *v[i + 1:]] for v, i, rest in left if v[i] <= rest <= most * p[i]]
     elif shape == "moved":
         found = [[(x + sum((p[k] for k in t), Fraction(0)) * (j == i)) * (j not in t) for j, x in enumerate(p)]
                  for t in [set(), *sets] for i in range(size) if i not in t]

@@ -27,9 +27,9 @@ Mask: TypeAlias = NDArray[np.bool_]
 TOLERANCES = (1e-10, 1e-9, 1e-7)
 """Feasibility tolerances of HiGHS, tried in this order: the first sometimes ends in "unknown"."""
 
-LONGEST = 5.0
-"""Seconds after which a solve counts as cycling: thousands of columns take one. On Adult's 10 x 160 cells
-one went round for minutes within the tightest tolerance."""
+MOST_STEPS, FOR_EACH = 20_000, 20
+"""Simplex steps after which a solve counts as cycling, and as many more for each row and column: thousands of columns
+take fewer. On Adult's 10 x 160 cells one went round for minutes within the tightest tolerance."""
 
 PRIMAL = 4
 """HiGHS's number of the primal simplex method: from scratch its dual one can stop at "excessive dual values"."""
@@ -121,6 +121,7 @@ class Master:
         Raises SolverFailure: HiGHS ends without an optimum at every tolerance.
         """
         said: list[str] = []
+        most = MOST_STEPS + FOR_EACH * (self.size + len(self._lower))
         for scratch in (False, True):
             for tolerance in TOLERANCES:
                 self._solver.setOptionValue("primal_feasibility_tolerance", tolerance)
@@ -128,7 +129,7 @@ class Master:
                 if scratch:
                     self._solver.clearSolver()
                     self._solver.setOptionValue("simplex_strategy", PRIMAL)
-                self._solver.setOptionValue("time_limit", self._solver.getRunTime() + LONGEST)
+                self._solver.setOptionValue("simplex_iteration_limit", most)
                 self._solver.run()
                 status = self._solver.getModelStatus()
                 if status == highspy.HighsModelStatus.kOptimal:

@@ -23,38 +23,53 @@ from cvxpriv.numerics.arrays import Array
 EPSILON = 1.2
 GRID = 60
 
-Asked = Callable[[Array, Array], tuple[Array, Array, list[float]]]
-"""Posteriors (3, n) and the prior to: which are allowed, what they add to the sums (k, n), and the sums' ends."""
+Asked = Callable[[Array, Array, Array], tuple[Array, Array, list[float]]]
+"""Posteriors (3, n), the prior, P(s|y) / P(s) to: which are allowed, what they add to the sums (k, n), their ends."""
 
 
 def ratios(pi: Array, p: Array) -> Array:
     return pi / p[:, None]
 
 
-def local_dp(pi: Array, p: Array) -> tuple[Array, Array, list[float]]:
+def local_dp(pi: Array, p: Array, told: Array) -> tuple[Array, Array, list[float]]:
     ratio = ratios(pi, p)
     return ratio.max(axis=0) <= np.exp(EPSILON) * ratio.min(axis=0) + 1e-12, np.zeros((0, pi.shape[1])), []
 
 
-def pointwise(pi: Array, p: Array) -> tuple[Array, Array, list[float]]:
+def pointwise(pi: Array, p: Array, told: Array) -> tuple[Array, Array, list[float]]:
     return ratios(pi, p).max(axis=0) <= np.exp(0.6) + 1e-12, np.zeros((0, pi.shape[1])), []
 
 
-def maximal(pi: Array, p: Array) -> tuple[Array, Array, list[float]]:
+def maximal(pi: Array, p: Array, told: Array) -> tuple[Array, Array, list[float]]:
     return np.ones(pi.shape[1], bool), ratios(pi, p).max(axis=0)[None], [float(np.exp(0.6))]
 
 
-def variation(pi: Array, p: Array) -> tuple[Array, Array, list[float]]:
+def variation(pi: Array, p: Array, told: Array) -> tuple[Array, Array, list[float]]:
     return np.ones(pi.shape[1], bool), 0.5 * np.abs(ratios(pi, p) - 1.0), [0.5] * len(p)
 
 
-def mean_variation(pi: Array, p: Array) -> tuple[Array, Array, list[float]]:
+def mean_variation(pi: Array, p: Array, told: Array) -> tuple[Array, Array, list[float]]:
     return np.ones(pi.shape[1], bool), 0.5 * np.abs(pi - p[:, None]).sum(axis=0)[None], [0.3]
+
+
+def both_ways(pi: Array, p: Array, told: Array) -> tuple[Array, Array, list[float]]:
+    return np.abs(np.log(np.maximum(ratios(pi, p), 1e-300))).max(axis=0) <= 0.5 + 1e-12, np.zeros((0, pi.shape[1])), []
+
+
+def private_pointwise(pi: Array, p: Array, told: Array) -> tuple[Array, Array, list[float]]:
+    return told.max(axis=0) <= np.exp(0.05) + 1e-12, np.zeros((0, pi.shape[1])), []
+
+
+def private_both_ways(pi: Array, p: Array, told: Array) -> tuple[Array, Array, list[float]]:
+    return np.abs(np.log(told)).max(axis=0) <= 0.1 + 1e-12, np.zeros((0, pi.shape[1])), []
 
 
 CASES: list[tuple[constraints.ReadyConstraint, Asked]] = [
     (constraints.local_differential_privacy(EPSILON), local_dp),
     (constraints.pointwise_leakage(0.6, of="input"), pointwise),
+    (constraints.local_information_privacy(0.5, of="input"), both_ways),
+    (constraints.pointwise_leakage(0.05), private_pointwise),
+    (constraints.local_information_privacy(0.1), private_both_ways),
     (constraints.maximal_leakage(0.6), maximal),
     (constraints.total_variation_to_prior(0.5), variation),
     (constraints.total_variation_to_prior(0.3, average=True), mean_variation),
@@ -67,7 +82,7 @@ def grid_optimum(table: Array, rate: float, asked: Asked, more: Array) -> float:
     grid = np.stack([i, j, GRID - i - j])[:, (i + j) <= GRID] / GRID
     p = table.sum(axis=0)
     pi = np.concatenate([grid, p[:, None], more], axis=1)
-    allowed, sums, ends = asked(pi, p)
+    allowed, sums, ends = asked(pi, p, table / p @ pi / table.sum(axis=1)[:, None])
     pi, sums = pi[:, allowed], sums[:, allowed]
     costs = -entr(table / p @ pi).sum(axis=0)
     found = linprog(
@@ -87,7 +102,7 @@ def most(table: Array, asked: Asked) -> float:
     p = table.sum(axis=0)
     i, j = np.meshgrid(np.arange(GRID + 1), np.arange(GRID + 1))
     pi = np.concatenate([np.stack([i, j, GRID - i - j])[:, (i + j) <= GRID] / GRID, p[:, None]], axis=1)
-    allowed, sums, ends = asked(pi, p)
+    allowed, sums, ends = asked(pi, p, table / p @ pi / table.sum(axis=1)[:, None])
     pi, sums = pi[:, allowed], sums[:, allowed]
     rows = sums if len(ends) else None
     found = linprog(entr(pi).sum(axis=0), rows, ends or None, pi, p, method="highs")

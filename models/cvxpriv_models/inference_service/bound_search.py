@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from typing import NamedTuple
 
 import numpy as np
 
+from cvxpriv.bounds.pricing import now
 from cvxpriv.numerics.arrays import Array
 
 from .cells_of_s import Verified, verify
@@ -127,8 +127,8 @@ def search(pricing: Pricing, gap: float, deadline: float) -> Found:
     """
     nothing = np.zeros(pricing.p_y.size)
     best = Found(np.inf, nothing, np.ones((pricing.p_y.size, 1)), 0)
-    now = time.monotonic()
-    halfway = now + MASTER_TIME * max(deadline - now, 0.0)
+    begun = now()
+    halfway = begun + MASTER_TIME * max(deadline - begun, 0.0)
     more = np.zeros((0, pricing.p_s.size))
     for pace, rounds in ((QUICK, FEW), (SURE, ROUNDS)) if pricing.smooth else ((SURE, ROUNDS),):
         grid = np.vstack([more, starting_shares(pricing.channel, pace.points)])
@@ -184,7 +184,7 @@ class _Refinement:
             points = _risen(self.pricing, np.vstack([self.grid, columns.x @ self.pricing.channel.T]), columns.alpha)
             prices = self.pricing.surface(self.pricing.mu_of(points), columns.alpha).value
             lacking = float(columns.alpha @ self.pricing.p_y) - value
-            last = (final and turn == rounds - 1) or time.monotonic() > halfway
+            last = (final and turn == rounds - 1) or now() > halfway
             threshold = max(tolerance - lacking, LEAST_SHARE * tolerance)
             if prices.max() > threshold and not last:
                 self.propose.learn(points[prices > threshold], halfway)
@@ -193,7 +193,7 @@ class _Refinement:
                 self.propose.refine(halfway)
                 continue
             shown = self._verified(columns.alpha, max(threshold, MARGIN * float(prices.max())), deadline)
-            if last or self.best.upper - value <= tolerance or time.monotonic() > deadline:
+            if last or self.best.upper - value <= tolerance or now() > deadline:
                 return True
             if len(shown.above):
                 self.propose.learn(shown.above, halfway)
@@ -206,7 +206,7 @@ class _Refinement:
         self._keep(self.propose.columns)
         if self.best.upper == np.inf:
             tolerance = LAST_SHARE * max(self.best.value, FLOOR)
-            self._verified(self.propose.columns.alpha, tolerance, time.monotonic() + LAST_SECONDS)
+            self._verified(self.propose.columns.alpha, tolerance, now() + LAST_SECONDS)
         return self.best._replace(interrupted=True)
 
     def _keep(self, columns: Columns) -> None:

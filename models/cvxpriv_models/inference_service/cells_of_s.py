@@ -8,11 +8,11 @@ high is cut in two. This holds for any |S|, asks for no stationarity, and trusts
 
 from __future__ import annotations
 
-import time
 from typing import NamedTuple
 
 import numpy as np
 
+from cvxpriv.bounds.pricing import now
 from cvxpriv.numerics.arrays import Array
 
 from .pricing import Inner, Pricing
@@ -70,7 +70,7 @@ def verify(pricing: Pricing, alpha: Array, threshold: float, deadline: float) ->
     while len(cells):
         above = nowhere
         for start in range(0, len(cells), size):
-            if time.monotonic() > deadline or looked > MOST or len(above):
+            if now() > deadline or looked > MOST or len(above):
                 break
             batch = slice(start, start + size)
             bounds[batch] = np.minimum(cell_bounds(pricing, alpha, cells[batch]), bounds[batch])

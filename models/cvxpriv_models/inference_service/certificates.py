@@ -6,12 +6,12 @@ floating point, with rounding bounded, which suits a run that is loaded.
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import numpy as np
 
 from cvxpriv.bounds.merged_symbols import information_lost, merged_table
+from cvxpriv.bounds.pricing import now
 from cvxpriv.bounds.service_certificate import KNOWN, ServiceCertificate
 from cvxpriv.certify.cases import case_of_block
 from cvxpriv.certify.problem_checks import capable
@@ -130,7 +130,7 @@ def proved(certificate: ServiceCertificate, problem: Problem) -> None:
         raise DataError(f"the certificate does not prove its bound: alpha has shape {certificate.alpha.shape}")
     pricing = pricing_of(replace(problem, beta=certificate.beta), joint, PricedConstraints())
     room = certificate.bound - lost - float(certificate.alpha @ problem.p_y)
-    shown = verify(pricing, certificate.alpha, room - ROOM / 2.0, time.monotonic() + TIME_LIMIT)
+    shown = verify(pricing, certificate.alpha, room - ROOM / 2.0, now() + TIME_LIMIT)
     if above(pricing, certificate.alpha, shown) + lost > certificate.bound:
         raise DataError(
             f"the certificate does not prove its bound of {certificate.bound:.9g}: columns may be worth "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from cvxpriv.bounds.check_constrained_service_certificate import Cost, short
 from cvxpriv.bounds.check_service_certificate import GRID
+from cvxpriv.bounds.pricing import now
 from cvxpriv.numerics.arrays import Array, Flags
 
 from .cell_numbers import At, Part
@@ -47,7 +47,7 @@ class Tree:
             heights = kl_to_prior(cells, plain.p_s)
             c = np.linalg.solve(cells, heights[:, :, None])[:, :, 0] @ plain.channel - alpha
             at, values = At.of(self.pricing, self.sort, self.duals, c)
-            done = (values <= threshold - ROOM) | (made > most) | (time.monotonic() > end)
+            done = (values <= threshold - ROOM) | (made > most) | (now() > end)
             worst = max(worst, values[done].max(initial=-np.inf))
             for name, entry in zip(names[done].tolist(), self._entries(at, done, own.allowed), strict=True):
                 nodes[name] = entry

@@ -6,7 +6,6 @@ numbers for each constraint that `cell_numbers` makes.
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -15,6 +14,7 @@ import numpy as np
 
 from cvxpriv.bounds.check_constrained_service_certificate import Cost, short
 from cvxpriv.bounds.merged_symbols import information_lost, merged_table
+from cvxpriv.bounds.pricing import now
 from cvxpriv.bounds.service_certificate import KNOWN, ConstrainedServiceCertificate, ServiceCertificate
 from cvxpriv.constraints import ReadyConstraint
 from cvxpriv.divergences import divergence
@@ -100,7 +100,7 @@ def constrained_certificate(
     exact = [[Fraction(float(v)) for v in row] for row in table / table.sum()]
     p = [sum(column, Fraction(0)) for column in zip(*exact, strict=True)]
     costs = [Cost(part.said, exact, p, short(part.mu) if part.mu else []) for part in parts]
-    trees, worst, end = [], -np.inf, time.monotonic() + SECONDS
+    trees, worst, end = [], -np.inf, now() + SECONDS
     width = 1 + sum(cost.size for cost in costs)
     for c in range(len(pricing.first)):
         most = MOST_NUMBERS // (width * len(pricing.first))

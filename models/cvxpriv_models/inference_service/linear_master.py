@@ -6,11 +6,10 @@ positive join until none is found. It suits tables of some tens of columns: with
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
 from cvxpriv.bounds.master import Master
+from cvxpriv.bounds.pricing import now
 from cvxpriv.numerics.arrays import Array
 
 from .crossover import Columns
@@ -50,7 +49,7 @@ def generate_columns(pricing: Pricing, shares: Array, tolerance: float, deadline
             new = distinct(found[order[price[order] > tolerance]], NEAR)[:JOINING]
             if len(new):
                 break
-        if not len(new) or time.monotonic() > deadline:
+        if not len(new) or now() > deadline:
             residual = max(float(price.max()), 0.0)
             return Columns(alpha, pricing.mu_of(support), point.weights[used], columns[used], residual)
         turn += 1

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.engines import Engine, engine_named
+from cvxpriv.bounds.pricing import processor_time
 from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import ModelError
 from cvxpriv.mechanisms.plots import Axis, with_axes
@@ -220,7 +221,8 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         free = init is None and starts is None and who.name == "closed_form"
         asked_for = method == COLUMNS or (method is None and free and self._few)
         seconds = TIME_LIMIT if time_limit is None else shared.FOR_THE_BOUND * time_limit
-        proved = self.bound(gap=self._gap(gap), time_limit=seconds) if asked_for else None
+        with processor_time(time_limit is None):
+            proved = self.bound(gap=self._gap(gap), time_limit=seconds) if asked_for else None
         method = method or AUTO
         drawn = partial(initial, self.problem, self.constraints, count=count, seed=seed, engine=who)
         if init is not None:

@@ -46,7 +46,7 @@ Gap = Annotated[
 TimeLimit = Annotated[
     float, Option("Time limit of the search for the bound. A bound proved by then holds.", unit="seconds", above=0.0)
 ]
-SolveLimit = Annotated[shared.TimeLimit, Option(usual="30 for the bound; no other limit")]
+SolveLimit = Annotated[shared.TimeLimit, Option(usual="30 processor seconds for the bound; no other limit")]
 Starts = Annotated[
     shared.Starts,
     Option(usual="the optimum of columns; 20 for auto, 6 with constraints, or 12, 1 where a solver does the work"),

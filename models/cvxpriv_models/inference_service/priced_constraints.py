@@ -83,6 +83,18 @@ class PricedConstraints:
         return self.epsilon is None and self.low == 0.0 and self.high == np.inf and not self.summed
 
     @property
+    def kinked(self) -> bool:
+        """Whether a cost or a limit with kinks is asked: those that bend are then taken by some of their tangents."""
+        ends = min(self.high, self.peak, self.moved, self.moved_on_average)
+        return (
+            bool(self.lines)
+            or self.forbidden is not None
+            or self.epsilon is not None
+            or self.low > 0.0
+            or ends < np.inf
+        )
+
+    @property
     def named(self) -> bool:
         """Whether outputs have names."""
         return bool(self.distortions) or self.forbidden is not None

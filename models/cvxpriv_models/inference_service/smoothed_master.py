@@ -7,12 +7,12 @@ P_Y: a mechanism. A linear master stalls where |Y| is large, since x(mu) moves w
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
+from cvxpriv.bounds.pricing import now
 from cvxpriv.numerics.arrays import Array
 
 from .local_maxima import distinct, sharpened
@@ -101,7 +101,7 @@ def minima(pricing: Pricing, grid: Array, pace: Pace, deadline: float) -> Iterat
     while True:
         master = settle(pricing, master, tau, grid, deadline)
         yield master
-        if tau <= LAST_TAU or time.monotonic() > deadline:
+        if tau <= LAST_TAU or now() > deadline:
             return
         tau = max(pace.factor * tau, LAST_TAU)
 
@@ -112,7 +112,7 @@ def settle(pricing: Pricing, master: Master, tau: float, grid: Array, deadline: 
     for _ in range(ROUNDS):
         alpha, surface, weight = _newton(pricing, pricing.mu_of(share), alpha, tau, deadline)
         level = float(surface.value.max())
-        if time.monotonic() > deadline:
+        if now() > deadline:
             break
         risen = sharpened(pricing, np.vstack([share[weight > 1e-6], grid]), alpha, CLIMB, SHARPEN)
         pool = np.vstack([risen, share])
@@ -144,7 +144,7 @@ def _newton(pricing: Pricing, mu: Array, alpha: Array, tau: float, deadline: flo
             alpha, surface, level, weight = trial, there, found, mixed
         else:
             damping = min(damping * 10.0, 1e6)
-        if promised <= STILL * tau or time.monotonic() > deadline:
+        if promised <= STILL * tau or now() > deadline:
             break
     return alpha, surface, weight
 

@@ -179,11 +179,9 @@ class SummedPricing:
     @property
     def exact(self) -> bool:
         """Whether costs that bend are taken as they are: nothing that has kinks is asked beside them."""
-        asked = self.asked
-        kinked = asked.lines or asked.forbidden is not None or asked.epsilon is not None or asked.low > 0.0
-        ends = min(asked.high, asked.peak, asked.moved, asked.moved_on_average)
-        smooth = all(one.bends is not None for one in asked.bent) and not self.bare.jumps
-        return bool(asked.bent) and smooth and not kinked and ends == np.inf
+        bent = self.asked.bent
+        smooth = all(one.bends is not None for one in bent) and not self.bare.jumps
+        return bool(bent) and smooth and not self.asked.kinked
 
     def _curved(self, c: Array, x: Array) -> tuple[Array, Array, Array]:
         p_y, beta = self.plain.p_y, self.plain.beta

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.bounds.columns import Generated, Generation
 from cvxpriv.bounds.output_names import matched, placed
-from cvxpriv.bounds.pricing import INTERRUPTED
+from cvxpriv.bounds.pricing import INTERRUPTED, now
 from cvxpriv.constraints.gate import brought_inside, missed
 from cvxpriv.numerics.arrays import Array
 
@@ -47,10 +45,10 @@ def search_summed(
     found = _generated(pricing, pricing.first_columns(), gap)
     best: Found | None = None
     for _ in range(TANGENTS if asked.bent and not pricing.exact else 1):
-        now = _found(problem, pricing, found)
-        if now is not None:
-            best = now if best is None else _better(best, now)
-        if now is None or best is None or best.interrupted or time.monotonic() > deadline:
+        current = _found(problem, pricing, found)
+        if current is not None:
+            best = current if best is None else _better(best, current)
+        if current is None or best is None or best.interrupted or now() > deadline:
             break
         if not asked.bent or best.upper - best.value <= gap * max(best.value, FLOOR):
             break
@@ -67,7 +65,7 @@ def _generated(pricing: SummedPricing, columns: Array, gap: float) -> Generated:
     generation = Generation(pricing, pricing.master(), columns)
     tolerance = FLOOR
     for _ in range(RUNS):
-        found = generation.run(gap * tolerance, lambda: time.monotonic() > pricing.deadline)
+        found = generation.run(gap * tolerance, lambda: now() > pricing.deadline)
         before, tolerance = tolerance, max(-found.value, FLOOR)
         if found.reason or tolerance <= before:
             break

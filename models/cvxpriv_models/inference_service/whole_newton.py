@@ -7,11 +7,11 @@ are taken. Far out these rise slowly; near the end Newton's steps are quadratic.
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import numpy as np
 
+from cvxpriv.bounds.pricing import now
 from cvxpriv.numerics.arrays import Array
 
 from . import closed_form, interior, kkt
@@ -44,7 +44,7 @@ def risen(problem: Problem, mechanism: Array, tol: float, deadline: float) -> Ar
     pricing = Pricing.of(problem.p_s_given_y, problem.p_y, problem.beta, conjugate)
     value, idle = problem.objective(mechanism), 0
     for _ in range(STEPS):
-        if kkt.residuals(problem_now, mechanism[None]).largest[0] <= SHARE * tol or time.monotonic() > deadline:
+        if kkt.residuals(problem_now, mechanism[None]).largest[0] <= SHARE * tol or now() > deadline:
             break
         after = _newton(pricing, mechanism, value, problem)
         if after is None:

@@ -8,7 +8,6 @@ any reader can check.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,13 +18,13 @@ from numpy.typing import ArrayLike
 from cvxpriv.bounds.certificate import Certificate
 from cvxpriv.bounds.columns import VERIFIED_SHARE, Generated, Generation
 from cvxpriv.bounds.merged_symbols import merge, merged_table
-from cvxpriv.bounds.pricing import INTERRUPTED
+from cvxpriv.bounds.pricing import INTERRUPTED, OUT_OF_TIME, now
 from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.information import entropy, mutual_information
 from cvxpriv.tables.joint import JointTable
 
-from .baselines import sorted_merging
+from .baselines import quickly_merged
 from .columns import mechanism_of, mixed_to_rate, utility
 from .perfect_privacy import silent_columns
 from .pricing import LARGEST_S, FunnelPricing
@@ -203,14 +202,15 @@ class Prover:
         many = len(self.pricing.joint) > LARGEST_S or not self.pricing.certifiable
         if many and proof.reason != INTERRUPTED and self.leakage(mechanism) - proof.lower > gap:
             for other in self._merged(rate, gap, mechanism, proof.lower, clock):
-                proof = replace(max(proof, other, key=lambda one: one.lower), reason=other.reason)
+                reason = other.reason or proof.reason
+                proof = replace(max(proof, other, key=lambda one: one.lower), reason=reason)
                 yield proof, mechanism
                 if other.reason == INTERRUPTED:
                     return
 
     def _at_a_glance(self, rate: float) -> tuple[_Proof, Array]:
         """A proof and a mechanism without any search."""
-        merged = sorted_merging(self.pricing.joint, rate)
+        merged = quickly_merged(self.pricing.joint, rate)
         return self._plain(), mixed_to_rate(merged, self.pricing.p_x, rate + ROOM)
 
     def leakage(self, mechanism: Array) -> float:
@@ -222,7 +222,9 @@ class Prover:
         lower = min(max(proof.lower, 0.0), upper)  # both are exact but for rounding, and may meet
         claim = min(lower, proof.without_phi - max(CLAIM_SHARE * gap, LEAST_CLAIM_ROOM))
         certificate = Certificate.of(self.joint, rate, proof.nu, proof.lam, max(claim, 0.0), mechanism, proof.groups)
-        ended = proof.reason if proof.reason == INTERRUPTED else self.pricing.limits() or proof.reason
+        ended, late = self.pricing.limits(), proof.reason == OUT_OF_TIME
+        ended = f"{ended}; {OUT_OF_TIME}, and other posteriors may still help" if ended and late else ended
+        ended = proof.reason if proof.reason == INTERRUPTED or not ended else ended
         reason = "" if upper - lower <= gap else ended
         return FunnelBound(lower, upper, mechanism, certificate, rate, clock.seconds, reason)
 
@@ -264,7 +266,7 @@ class Prover:
             silent = np.zeros((len(self.pricing.p_x), 0))
         try:
             if not self.pricing.certifiable:
-                begun = self.pricing.p_x[:, None] * sorted_merging(self.pricing.joint, rate)
+                begun = self.pricing.p_x[:, None] * quickly_merged(self.pricing.joint, rate)
                 self.generation.add(np.hstack([silent, begun / begun.sum(axis=0)]))
             self._move(rate)
             generated = self.generation.run(gap, lambda: clock.over(share), known, self.pricing.entropy_s, idle)
@@ -318,14 +320,14 @@ class Prover:
 
 
 class Clock:
-    """Seconds since it was made, and whether a limit is over."""
+    """Seconds since it was made, as `now` counts them, and whether a limit is over."""
 
     def __init__(self, limit: float) -> None:
-        self.limit, self._began = limit, time.perf_counter()
+        self.limit, self._began = limit, now()
 
     @property
     def seconds(self) -> float:
-        return time.perf_counter() - self._began
+        return now() - self._began
 
     def over(self, share: float = 1.0) -> bool:
         return self.seconds > share * self.limit

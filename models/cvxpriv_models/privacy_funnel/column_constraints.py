@@ -15,12 +15,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cvxpriv.blocks.declaration import Constraint, Known
+from cvxpriv.bounds.check_constrained_certificate import told
 from cvxpriv.bounds.output_names import alike, forbidden_cells
 from cvxpriv.constraints import ReadyConstraint
 from cvxpriv.numerics.arrays import Array
@@ -35,6 +37,9 @@ MOST_CELLS = 5000
 
 LARGEST_EXPONENT = 40.0
 """A constraint that allows ratios above e^40 is left out: nothing is proved with such numbers."""
+
+WIDER = 1e-12
+"""Room for the rounding of a limit's own number: the corners are those of a region that is so much wider."""
 
 MERGED_DIGITS = 12
 """Generators that agree to so many digits are one."""
@@ -88,6 +93,7 @@ class _Reading:
         self.problem, self.p, self.size_y = problem, problem.p_x, problem.size_y
         self.generators = np.eye(len(self.p))
         self.shape: tuple[str, float] = ("", np.inf)
+        self.low = 0.0
         self.sums: list[tuple[str, float]] = []
         self.distortions: list[tuple[Array, float]] = []
         self.forbidden: NDArray[np.bool_] = np.zeros((len(self.p), self.size_y), dtype=bool)
@@ -103,7 +109,8 @@ class _Reading:
             return {"distortion": self.distortions[-1][0].tolist(), "bound": float(given["bound"])}
         if kind == "forbidden":
             return self._forbid(constraint)
-        if given.get("delta", 0.0) or given.get("of", "private" if kind == "pointwise_leakage" else "input") != "input":
+        of = given.get("of", "input")
+        if given.get("delta", 0.0) or not (of == "input" or kind in _OF_RATIOS):
             return None
         limit = float(given.get("epsilon", given.get("bound", np.inf)))
         if kind == "total_variation_to_prior":
@@ -114,8 +121,11 @@ class _Reading:
             return None
         if kind == "maximal_leakage":
             return {"bound": limit} if self._shaped("sets", np.inf) and self._sum("maximal", limit) else None
-        shape = {"local_differential_privacy": "ratio", "pointwise_leakage": "peak"}.get(kind)
-        return {"epsilon": limit} if shape is not None and self._shaped(shape, limit) else None
+        shape = "ratio" if kind == "local_differential_privacy" else "peak" if of == "input" else "told"
+        if not (kind == "local_differential_privacy" or kind in _OF_RATIOS):
+            return None
+        low = np.exp(-limit) if kind == "local_information_privacy" else 0.0
+        return {"epsilon": limit, "of": of} if self._shaped(shape, limit, low) else None
 
     def _forbid(self, constraint: ReadyConstraint) -> dict[str, Any] | None:
         """The cells that a constraint forbids, as a certificate states them."""
@@ -129,9 +139,10 @@ class _Reading:
         self.sums.append((what, bound))
         return True
 
-    def _shaped(self, shape: str, epsilon: float) -> bool:
+    def _shaped(self, shape: str, epsilon: float, low: float = 0.0) -> bool:
         """Whether the generators can be of a shape; ratios of likelihoods serve maximal leakage too."""
         name, before = self.shape
+        low = max(low, self.low)
         if name == shape:
             epsilon = min(epsilon, before)
         elif {name, shape} == {"ratio", "sets"}:
@@ -140,8 +151,20 @@ class _Reading:
             return False
         if _SIZES[shape](len(self.p)) > MOST_GENERATORS:
             return False
-        self.shape, self.generators = (shape, epsilon), _SHAPES[shape](self.p, epsilon)
-        return True
+        found = self._told(epsilon, low) if shape == "told" else _SHAPES[shape](self.p, epsilon, low)
+        if found is not None:
+            self.shape, self.low, self.generators = (shape, epsilon), low, found
+        return found is not None
+
+    def _told(self, epsilon: float, low: float) -> Array | None:
+        """Corners of the posteriors of which P(s|y) / P(s) stays in its limits; None where they are too many."""
+        joint = [[Fraction(one) for one in row] for row in self.problem.table.probabilities]
+        most, least = Fraction(np.exp(epsilon) * (1.0 + WIDER)), Fraction(low * (1.0 - WIDER))
+        try:
+            corners = told(joint, most, least)
+        except ValueError:
+            return None
+        return np.array(corners, dtype=np.float64).T
 
     def result(self) -> ColumnConstraints:
         common, ends = self._common()
@@ -184,30 +207,29 @@ def _subsets(size: int) -> Array:
     return np.array(list(itertools.product([0.0, 1.0], repeat=size))[1:]).T
 
 
-def _sets(p: Array, epsilon: float) -> Array:
+def _sets(p: Array, epsilon: float, low: float) -> Array:
     """The prior given each nonempty set of symbols."""
     return _posteriors(_subsets(len(p)), p)
 
 
-def _ratio(p: Array, epsilon: float) -> Array:
+def _ratio(p: Array, epsilon: float, low: float) -> Array:
     """Likelihoods e^epsilon on a set and 1 elsewhere; exp(epsilon) is that of the constraint's own form."""
     return _posteriors(1.0 + np.expm1(min(epsilon, 700.0)) * _subsets(len(p)), p)
 
 
-def _peak(p: Array, epsilon: float) -> Array:
-    """Likelihoods e^epsilon on a set, with one symbol more to fill the sum."""
+def _peak(p: Array, epsilon: float, low: float) -> Array:
+    """Likelihoods e^epsilon on a set, the least elsewhere, and what fills the sum at one symbol more."""
     high, found = np.exp(min(epsilon, 700.0)), [np.ones(len(p))]
     for chosen in np.vstack([np.zeros(len(p)), _subsets(len(p)).T]):
-        left = 1.0 - high * float(chosen @ p)
+        full = np.where(chosen > 0.0, high, low)
         for i in np.flatnonzero(chosen == 0.0):
-            if 0.0 <= left <= high * p[i]:
-                full = high * chosen
-                full[i] = left / p[i]
-                found.append(full)
+            rest = low + (1.0 - float(full @ p)) / p[i]
+            if low - WIDER <= rest <= high + WIDER:  # at a tie rounding must not lose both of two corners
+                found.append(np.where(np.arange(len(p)) == i, min(max(rest, low), high), full))
     return _posteriors(np.array(found).T, p)
 
 
-def _moved(p: Array, epsilon: float) -> Array:
+def _moved(p: Array, epsilon: float, low: float) -> Array:
     """The prior after the symbols of a set have handed their mass to one of the others."""
     found = [p]
     for chosen in _subsets(len(p)).T:
@@ -218,12 +240,14 @@ def _moved(p: Array, epsilon: float) -> Array:
     return _distinct(np.array(found).T)
 
 
+_OF_RATIOS = ("pointwise_leakage", "local_information_privacy")
 _SHAPES = {"ratio": _ratio, "peak": _peak, "sets": _sets, "moved": _moved}
 _SIZES = {
     "ratio": lambda size: 2**size - 1,
     "sets": lambda size: 2**size - 1,
     "peak": lambda size: size * 2 ** (size - 1),
     "moved": lambda size: size * 2 ** (size - 1),
+    "told": lambda size: size,
 }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -13,7 +12,7 @@ from cvxpriv.blocks.declaration import Constraint, Known
 from cvxpriv.bounds.certificate import Certificate
 from cvxpriv.bounds.columns import Generated, Generation
 from cvxpriv.bounds.constrained_certificate import ConstrainedCertificate
-from cvxpriv.bounds.pricing import INTERRUPTED
+from cvxpriv.bounds.pricing import INTERRUPTED, now
 from cvxpriv.constraints.gate import missed
 from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.numerics.arrays import Array, IntArray
@@ -87,21 +86,21 @@ def bound_under(
 
     Raises ModelError: The constraints let no mechanism carry the rate; or as for `bound`.
     """
-    begun = time.perf_counter()
+    begun = now()
     try:
         under = constrained_bound(problem, constraints, gap, (1.0 - PLAIN_SHARE) * time_limit)
         interrupted = under is not None and under.reason == INTERRUPTED
     except KeyboardInterrupt:
         under, interrupted = None, True
     if under is not None and not (under.named or under.reason):
-        return _as_bound(problem, under, time.perf_counter() - begun), under
+        return _as_bound(problem, under, now() - begun), under
     left = PLAIN_SHARE * time_limit
     plain = bound(problem.table, problem.rate, gap, min(left, AFTER_INTERRUPT) if interrupted else left)
     if interrupted:
         plain = replace(plain, reason=INTERRUPTED)
     if under is None or under.lower < plain.lower - gap:
         return replace(plain, ignored=tuple(name for name, _ in constraints)), under
-    found = _as_bound(problem, under, time.perf_counter() - begun)
+    found = _as_bound(problem, under, now() - begun)
     lower = max(plain.lower, found.lower)
     found = replace(found, lower=lower, upper=max(found.upper, lower))
     if not under.named or _satisfies(under.mechanism, problem, constraints):
@@ -136,7 +135,7 @@ def constrained_bound(
 
     Raises ModelError: The constraints let no mechanism carry the rate.
     """
-    end = time.perf_counter() + time_limit
+    end = now() + time_limit
     asked = ColumnConstraints.of(problem, constraints)
     pricing = ConstrainedPricing(FunnelPricing(problem.table.probabilities, problem.rate), asked)
     if not asked.counted or not pricing.certifiable:
@@ -152,7 +151,7 @@ def constrained_bound(
     pricing.plain.rate = min(problem.rate + ROOM, most)
     generation = Generation(pricing, pricing.master(), pricing.first_columns())
     try:
-        found = generation.run(gap, lambda: time.perf_counter() > end, 0.0, pricing.plain.entropy_s)
+        found = generation.run(gap, lambda: now() > end, 0.0, pricing.plain.entropy_s)
     except SolverFailure:  # at the most that can be told, rounding decides whether there is a point
         return None
     lam, nu, mu = pricing.split(found.duals)

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from cvxpriv import datasets
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.engines import Engine, engine_named
+from cvxpriv.bounds.pricing import processor_time
 from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arguments import require_callback
@@ -46,7 +47,7 @@ from .solving import best_run, initial, solve_starts
 COLUMNS = "columns"
 """The method that proves its answer: column generation, and a polish."""
 TIME_LIMIT = 30.0
-"""Seconds for the bound, for up to `ITS_SIZE` symbols of X; in proportion beyond, and at most `LONGEST`."""
+"""Processor seconds for the bound, for up to `ITS_SIZE` symbols of X; in proportion beyond, and at most `LONGEST`."""
 ITS_SIZE, LONGEST = 480, 60.0
 POLISH_SHARE = 1.0
 """Share of these seconds after which a free output is no longer put to another use."""
@@ -92,7 +93,9 @@ Gap = Annotated[
 TimeLimit = Annotated[
     float, Option("Time limit of the search for the bound. A bound proved by then holds.", unit="seconds", above=0.0)
 ]
-SolveLimit = Annotated[shared.TimeLimit, Option(usual="30 for the bound, more for a large X, up to 60; no other limit")]
+SolveLimit = Annotated[
+    shared.TimeLimit, Option(usual="30 processor seconds for the bound, up to 60 for a large X; no other limit")
+]
 Certified = Annotated[bool, Option("Compute only the two bounds of each rate, columns of one rate serving the next.")]
 
 
@@ -248,13 +251,14 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         proved, under = None, None
         usual_limit = min(TIME_LIMIT * max(1.0, self.problem.p_x.size / ITS_SIZE), LONGEST)
         limit_of_bound = usual_limit if time_limit is None else shared.FOR_THE_BOUND * time_limit
-        if method == COLUMNS:
-            proved = self.bound(gap=gap, time_limit=limit_of_bound)
-            done += optimum.polished(self.problem, proved, tol, who, work, POLISH_SHARE * limit_of_bound)
-        elif usually and self.constraints and who.name == "closed_form" and init is None:
-            proved, under = bound_under(self.problem, self.constraints, gap, limit_of_bound)
-            settled = partial(optimum.settled, self.problem, who)
-            done += constrained_start(self.problem, self.constraints, under, work, settled, tol)
+        with processor_time(time_limit is None):
+            if method == COLUMNS:
+                proved = self.bound(gap=gap, time_limit=limit_of_bound)
+                done += optimum.polished(self.problem, proved, tol, who, work, POLISH_SHARE * limit_of_bound)
+            elif usually and self.constraints and who.name == "closed_form" and init is None:
+                proved, under = bound_under(self.problem, self.constraints, gap, limit_of_bound)
+                settled = partial(optimum.settled, self.problem, who)
+                done += constrained_start(self.problem, self.constraints, under, work, settled, tol)
         origins = [COLUMNS] * len(done)
         exact = who.name == "closed_form" and not self.constraints and blocks == "aem"
         best = bool(done) and (under is None or under.fits(self.problem.size_y))
@@ -296,10 +300,10 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
     def bound(self, *, gap: Gap = 1e-6, time_limit: TimeLimit = 60.0) -> FunnelBound:
         """Bound the least leakage at the rate from both sides, with a certificate that needs no solver.
 
-        With constraints `lower` counts those that `counted` names: local differential privacy, pointwise and maximal
-        leakage of the input, total variation, forbidden cells and expected distortion, on tables small enough. It holds
-        with the others too, which `ignored` names. `mechanism` leaks `upper`; it satisfies the counted constraints
-        where they treat all outputs alike, and else ignores them.
+        With constraints `lower` counts those that `counted` names: local differential privacy, local information
+        privacy, pointwise and maximal leakage, total variation, forbidden cells and expected distortion, on tables
+        small enough. It holds with the others too, which `ignored` names. `mechanism` leaks `upper`; it satisfies the
+        counted constraints where they treat all outputs alike, and else ignores them.
 
         Raises
         ------

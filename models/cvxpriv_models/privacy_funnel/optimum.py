@@ -6,7 +6,6 @@ of alternating blocks it is polished until its KKT residual is small; where it i
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -14,7 +13,7 @@ import numpy as np
 
 from cvxpriv.blocks.engines import Engine
 from cvxpriv.bounds.columns import Generation
-from cvxpriv.bounds.pricing import Clock
+from cvxpriv.bounds.pricing import Clock, now
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.schedules.history import History
 from cvxpriv.schedules.steps import Context, LoopReport
@@ -86,10 +85,10 @@ def polished(
     Returns (state, context): Each run begins where the one before it ended, with its free outputs put to use. Empty if
     the mechanism has more symbols than Y.
     """
-    end, log_u, ends = time.perf_counter() + seconds, _start_of(problem, found), list[End]()
+    end, log_u, ends = now() + seconds, _start_of(problem, found), list[End]()
 
     def out_of_time() -> bool:
-        return time.perf_counter() > end
+        return now() > end
 
     while log_u is not None:
         large = log_u.size > MOST_CELLS

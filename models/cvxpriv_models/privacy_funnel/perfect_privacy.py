@@ -11,7 +11,6 @@ is a linear program. Vertices are listed where they are few; else they are found
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxpriv.bounds.master import Master, MasterPoint
+from cvxpriv.bounds.pricing import now
 from cvxpriv.errors import SolverFailure
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.information import entropy, mutual_information
@@ -38,6 +38,9 @@ DECOMPOSITIONS, LARGE = 4, 320
 
 FORBIDDEN = 100.0
 """Cost of a symbol that is used up; others cost at most 1."""
+
+HOPELESS = 1e-3
+"""A search for a rate ends when a pass gains less than this share of what is missing."""
 
 SETTLED = 1e-10
 """A reduced cost above minus this is none, in nats."""
@@ -140,8 +143,11 @@ def _listed(polytope: SilentPolytope, p_x: Array) -> tuple[Array, MasterPoint]:
 def _generated(
     polytope: SilentPolytope, p_x: Array, seed: int, time_limit: float, enough: float = np.inf
 ) -> tuple[Array, MasterPoint]:
-    """Vertices by linearising H(pi) - nu.pi at random points, until none pays, the rate is enough, or time is up."""
-    end, rng, program = time.perf_counter() + time_limit, np.random.default_rng(seed), polytope.program()
+    """Vertices by linearising H(pi) - nu.pi at random points, until none pays, the rate is enough, or time is up.
+
+    A rate that is out of reach, as its passes gain too little, ends it too.
+    """
+    end, rng, program = now() + time_limit, np.random.default_rng(seed), polytope.program()
     others = DECOMPOSITIONS if len(p_x) < LARGE else 0
     parts = [_decomposition(program, p_x, each, end) for each in (None, *[rng] * others)]
     columns = np.concatenate([p_x[:, None], *parts], axis=1)
@@ -150,9 +156,11 @@ def _generated(
         master.add(np.full(single, FORBIDDEN), np.eye(single))
         master.solve()
     master.add(entropy(columns, axis=0), columns)
-    while time.perf_counter() < end:
+    missing = np.inf
+    while now() < end:
         point = master.solve()
-        if entropy(p_x) - point.value >= enough:
+        before, missing = missing, enough - (entropy(p_x) - point.value)
+        if missing <= 0.0 or before - missing < HOPELESS * missing < np.inf:
             break
         starts = rng.dirichlet(np.full(len(p_x), 0.3), STARTS)
         found = np.stack(list(_until(end, (_descend(program, point.duals, start) for start in starts))), axis=1)
@@ -171,7 +179,7 @@ def _until(end: float, found: Iterator[Array]) -> Iterator[Array]:
     """Pass on what is found until the clock shows `end`, and one at least."""
     for one in found:
         yield one
-        if time.perf_counter() >= end:
+        if now() >= end:
             return
 
 
@@ -183,7 +191,7 @@ def _decomposition(program: Master, p_x: Array, rng: np.random.Generator | None,
     """
     left = p_x.copy()
     vertices: list[Array] = []
-    while len(vertices) < len(p_x) and left.max() > 0.0 and not (vertices and time.perf_counter() >= end):
+    while len(vertices) < len(p_x) and left.max() > 0.0 and not (vertices and now() >= end):
         costs = -np.eye(1, len(p_x), int(left.argmax()))[0] if rng is None else rng.random(len(p_x))
         program.set_costs(np.where(left > 0.0, costs, FORBIDDEN))
         pi = program.solve().weights

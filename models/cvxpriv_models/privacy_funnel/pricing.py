@@ -54,8 +54,9 @@ STARTS_PER_FACE = 40
 MOST_NEAR = 40
 """Largest number of points of the grid from which Newton's method starts."""
 
-MOST_ADDED = 200
-"""Largest number of columns added in one pass."""
+MOST_ADDED, FOR_EACH_X = 200, 2
+"""Largest number of columns added in one pass; where none can be proved the best, at least so many for each symbol of
+X: at 1000 symbols the passes are few."""
 
 SEARCH_LEVEL = 5e-8
 """Least gain of a column that is sought where pricing is not complete."""
@@ -206,7 +207,8 @@ class FunnelPricing:
         order = order[found.values[order] < level]
         places = np.ascontiguousarray(np.rint(found.columns[:, order].T / APART).astype(np.uint8))
         _, distinct = np.unique(places.view(np.dtype((np.void, len(nu)))), return_index=True)
-        order = order[np.sort(distinct)[:MOST_ADDED]]
+        most = MOST_ADDED if self.certifiable else max(MOST_ADDED, FOR_EACH_X * len(nu))
+        order = order[np.sort(distinct)[:most]]
         columns = found.columns[:, order]
         return Priced(columns, self.value(columns, duals))
 

@@ -24,7 +24,7 @@ from cvxpriv.schedules.steps import Context, Loop
 
 from . import algorithm, closed_form, optimum
 from .algorithm import Constraints
-from .baselines import agglomerative, sorted_merging
+from .baselines import agglomerative, quickly_merged
 from .bound import FunnelBound
 from .most_told import most_told
 from .problem import Problem
@@ -69,7 +69,7 @@ def _clusters(problem: Problem) -> Array:
     """A deterministic mechanism that carries the rate: by submodular clustering where that is quick."""
     joint = problem.table.probabilities
     if len(problem.p_x) > MOST_CLUSTERED:
-        return sorted_merging(joint, problem.rate)
+        return quickly_merged(joint, problem.rate)
     return agglomerative(joint, problem.rate).mechanism
 
 
