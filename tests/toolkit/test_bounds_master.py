@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from cvxpriv.bounds import pricing
 from cvxpriv.bounds.master import Master
 from cvxpriv.errors import SolverFailure
 
@@ -66,3 +69,20 @@ def test_an_infeasible_program_says_so() -> None:
     master.add(np.array([1.0]), np.array([[-1.0]]))
     with pytest.raises(SolverFailure, match="Infeasible"):
         master.solve()
+
+
+def test_usual_limits_count_the_processor_and_limits_that_are_asked_for_the_clock(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, worked = 100.0, 7.0  # a thread that has a tenth of its processor
+    times = SimpleNamespace(monotonic=lambda: clock, thread_time=lambda: worked)
+    monkeypatch.setattr(pricing, "time", times)
+    for usual, most in ((True, 0.1 * 50.0 + 0.2), (False, 50.0 + 1e-9)):
+        with pricing.processor_time(usual):
+            begun = last = pricing.now()
+            for _ in range(1000):
+                clock, worked = clock + 0.05, worked + 0.005
+                assert pricing.now() >= last
+                last = pricing.now()
+        assert 0.1 * 50.0 - 1e-9 <= last - begun <= most
+        assert usual or last - begun >= 50.0 - 1e-9
