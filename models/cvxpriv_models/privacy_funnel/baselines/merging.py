@@ -13,8 +13,8 @@ joint column ``P(S, Y=i)`` with mass ``r_i``::
 
 so after a merge only the pairs with the new column are evaluated anew.
 
-`quickly_merged` is for large alphabets: each pair is priced once, and after a merger those of the new cluster. That takes
-a second at 1000 symbols, and a table of |X|^2 numbers.
+`quickly_merged` is for large alphabets: each pair is priced once, and after a merger those of the new cluster, which
+takes a second at 1000 symbols and a table of |X|^2 numbers.
 """
 
 from __future__ import annotations
