@@ -116,7 +116,7 @@ def test_proofs_are_looked_for_in_a_process_of_their_own_and_a_crash_there_is_no
     monkeypatch.setattr(
         "cvxpriv.kkt.conic.certificates.solved_by_clarabel", crash
     )  # another process does not know of it
-    monkeypatch.setattr("cvxpriv.certify.proofs.solve_conic", crash)
+    monkeypatch.setattr("cvxpriv.kkt.conic.solving.solve_conic", crash)
     empty, elsewhere = case_of_problem("case", EMPTY["linear"]), Place(isolate=True)
     found = Proofs(empty, elsewhere).infeasible
     assert found is not None
