@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from cvxpriv.numerics.arrays import Array
@@ -131,10 +132,11 @@ def shown_pace(total: int, pace: Pace, shown: bool) -> Iterator[Pace]:
             yield pace
             return
         place = bar.add_task("sweep", total=total, completed=total - pace.left, said=pace.text(datetime.now()))
+        moved = partial(bar.update, place)
 
         class Moving(Pace):
             def done(self, seconds: float, failed: bool = False) -> None:
                 super().done(seconds, failed)
-                bar.update(place, completed=total - self.left, said=self.text(datetime.now()))
+                moved(completed=total - self.left, said=self.text(datetime.now()))
 
         yield Moving(pace.left, pace.workers)
