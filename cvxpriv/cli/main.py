@@ -63,6 +63,10 @@ def _run(command: Callable[[], Any], terminal: Terminal) -> int:
     except CvxprivError as error:
         _trace(terminal)
         return _failed(terminal, error, exit_code(error), str(error))
+    except OSError as error:  # of files that are read and written `DataError` tells
+        _trace(terminal)
+        text = f"the system refused ({error}): see that standard output has room and the working folder exists"
+        return _failed(terminal, error, BAD_INPUT, text)
     except Exception as error:
         _trace(terminal)
         text = f"unexpected {type(error).__name__}: {error} (a bug: --debug shows where)"

@@ -57,7 +57,7 @@ class Terminal:
 
     def begin(self, text: str) -> None:
         """Show a line on a terminal until there is other output: packages that a command needs take seconds to load."""
-        if sys.stderr.isatty() and not (self.json or self.quiet):
+        if sys.stderr is not None and sys.stderr.isatty() and not (self.json or self.quiet):
             self.begun = True
             click.echo(f"{text}\r", err=True, nl=False)
 

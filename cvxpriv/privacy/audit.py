@@ -121,7 +121,7 @@ def audit(
     half = runs // 2
     direction = _direction(first[:half], second[:half])
     scores = first @ direction, second @ direction
-    cut = _best_cut(scores[0][:half], scores[1][:half], delta)
+    cut = _best_cut(scores[0][:half], scores[1][:half], delta, confidence)
     judged = [side[half:] > cut for side in scores]
     return _judge(judged[0], judged[1], delta, confidence, "a half-space chosen on the first half of the runs")
 
@@ -157,39 +157,31 @@ def _direction(first: Array, second: Array) -> Array:
     return np.asarray(shift / np.maximum(spread, floor) ** 2)
 
 
-def _best_cut(first: Array, second: Array, delta: float) -> float:
-    """Return the cut that promises the largest epsilon on these runs, smoothed by one half count."""
+def _best_cut(first: Array, second: Array, delta: float, confidence: float) -> float:
+    """Return the cut that shows the largest epsilon on these runs, by the limits that judge the other half."""
     pooled = np.unique(np.quantile(np.concatenate([first, second]), np.linspace(0.0, 1.0, CUTS)))
-    best, choice = -np.inf, float(pooled[0])
-    for cut in (pooled[:-1] + pooled[1:]) / 2.0:
-        p, q = ((np.sum(side > cut) + 0.5) / (side.size + 1.0) for side in (first, second))
-        pairs = ((p, q), (q, p), (1.0 - p, 1.0 - q), (1.0 - q, 1.0 - p))
-        value = max(_promised(one, other, first.size, delta) for one, other in pairs)
-        if value > best:
-            best, choice = value, float(cut)
-    return choice
-
-
-def _promised(p: float, q: float, runs: int, delta: float) -> float:
-    """Return the epsilon two standard errors off, as the judging half will charge for few counts."""
-    return _log_ratio(p - 2.0 * np.sqrt(p / runs), q + 2.0 * np.sqrt(q / runs), delta)
+    cuts = (pooled[:-1] + pooled[1:]) / 2.0
+    if not cuts.size:
+        return float(pooled[0])
+    return float(max(cuts, key=lambda cut: _shown(first > cut, second > cut, delta, confidence)))
 
 
 def _judge(first: Flags, second: Flags, delta: float, confidence: float, event: str) -> Audit:
+    epsilon = max(0.0, _shown(first, second, delta, confidence))
+    return Audit(epsilon, delta, confidence, int(first.sum()), int(second.sum()), first.size, event)
+
+
+def _shown(first: Flags, second: Flags, delta: float, confidence: float) -> float:
     """Return the bound from both sides of one event, each of the four limits at a quarter of the risk."""
     risk = (1.0 - confidence) / 4.0
-    runs = first.size
-    hits, hits_neighbour = int(first.sum()), int(second.sum())
-    low, high = _limits(hits, runs, risk)
-    low_neighbour, high_neighbour = _limits(hits_neighbour, runs, risk)
-    epsilon = max(
-        0.0,
+    low, high = _limits(int(first.sum()), first.size, risk)
+    low_neighbour, high_neighbour = _limits(int(second.sum()), second.size, risk)
+    return max(
         _log_ratio(low, high_neighbour, delta),
         _log_ratio(low_neighbour, high, delta),
         _log_ratio(1.0 - high, 1.0 - low_neighbour, delta),
         _log_ratio(1.0 - high_neighbour, 1.0 - low, delta),
     )
-    return Audit(epsilon, delta, confidence, hits, hits_neighbour, runs, event)
 
 
 def _limits(hits: int, runs: int, risk: float) -> tuple[float, float]:

@@ -121,6 +121,7 @@ def test_an_unknown_option_is_one_line_with_the_nearest_name(run: Run) -> None:
         (click.UsageError("x"), 2),
         (KeyboardInterrupt(), 130),
         (click.Abort(), 130),
+        (OSError(28, "No space left on device"), 2),  # under standard output
         (ZeroDivisionError("x"), 1),
     ],
 )

@@ -1,8 +1,8 @@
 """Audits of every mechanism: 10,000 releases of worst-case neighbours, the lower bound beside what is claimed.
 
-A fit runs once on either neighbour, and its last release is caught with the query and the noise that it has; then the
-release is drawn again and again. Noise inside an objective is solved for each draw. A bound above the claim refutes it,
-and one far below says that the neighbours, or the accounting, are idle.
+A fit runs once on either neighbour. Its last release is caught with the query and the noise that it has, or the step
+that draws with its arguments, and that is drawn again and again. Noise inside an objective is solved for each draw. A
+bound above the claim refutes it, and one far below says that the neighbours, or the accounting, are idle.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from cvxpriv_models.admm_sharing import labels
-from cvxpriv_models.istdp import noisy_descent
+from cvxpriv_models.istdp import noisy_descent, private as istdp_private, private_descent, private_run
 from cvxpriv_models.istdp.private_options import counted_rows
 from cvxpriv_models.recycled_admm import private
 
@@ -134,29 +134,50 @@ def test_held_labels() -> None:
     assert 0.8 * EPSILON < bound.epsilon <= EPSILON, bound
 
 
-@pytest.fixture
-def untold(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs without their history, a table that takes as long as the rest."""
-    for module in (private, noisy_descent):
-        monkeypatch.setattr(module, "history_of_loop", lambda *args: pd.DataFrame())
+def repeated(module: Any, name: str, fit: Callable[[Array], Any], monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """For either neighbour: what draws a fit's step again, with fresh noise and without what surrounds it.
+
+    `module`, `name`: The function that takes the noise, among other arguments.
+    """
+    own, drawn = getattr(module, name), []
+
+    def caught(*args: Any) -> Any:
+        drawn.append(lambda: own(*(SOURCE if isinstance(one, Noise) else one for one in args)))
+        return own(*args)
+
+    monkeypatch.setattr(module, name, caught)
+    for one in NEIGHBOURS:
+        fit(one)
+    monkeypatch.undo()
+    assert len(drawn) == 2  # one call a fit: nothing private is drawn beside it
+    return drawn
 
 
 @pytest.mark.parametrize("fit", ["istdp", "radmm"])
-def test_noise_inside_an_objective(fit: str, untold: None) -> None:
-    def released(y: Array) -> float:
-        if fit == "istdp":
-            run = sparse(y, method="objective-perturbation", delta=None, clip=1.0)
-            return float(run.coefficients[0])
-        return float(consensus(y, perturbation="objective").parameters[0, 0])
+def test_noise_inside_an_objective(fit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if fit == "istdp":
+        options: dict[str, Any] = {"method": "objective-perturbation", "delta": None, "clip": 1.0}
+        name = "solve_objective_perturbation"
+        pair = repeated(istdp_private, name, lambda y: sparse(y, **dict(options)), monkeypatch)
+    else:
+        pair = repeated(private, "released", lambda y: consensus(y, perturbation="objective"), monkeypatch)
+
+    def released(draw: Callable[[], Any]) -> float:
+        found = draw()
+        return float(found.coefficients[0] if fit == "istdp" else found[0, 0])
 
     # Labels (1, -1) give a symmetric law; with (1, 1) the minimiser is rarely negative.
-    bound = found(released, NEIGHBOURS[::-1], 0.0, event=lambda value: value < 0.0)
+    bound = found(released, pair[::-1], 0.0, event=lambda value: value < 0.0)
     assert 0.1 * EPSILON < bound.epsilon <= EPSILON, bound
 
 
-def test_two_noisy_steps_of_which_the_second_reads_the_first(untold: None) -> None:
-    def released(y: Array) -> Array:
-        return np.asarray(sparse(y, max_iter=2, clip=0.25, row_bound=1.0).coefficients)
+def test_two_noisy_steps_of_which_the_second_reads_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fit(y: Array) -> Any:
+        return sparse(y, max_iter=2, clip=0.25, row_bound=1.0)
 
-    bound = found(released, NEIGHBOURS, DELTA)
+    pair = repeated(private_descent, "solve_noisy_descent", fit, monkeypatch)
+    # The history and the guarantee take as long as the rest.
+    monkeypatch.setattr(noisy_descent, "history_of_loop", lambda *args: pd.DataFrame())
+    monkeypatch.setattr(private_run, "account_ledger", lambda *args, **options: None)
+    bound = found(lambda draw: np.asarray(draw().coefficients), pair, DELTA)
     assert 0.1 * EPSILON < bound.epsilon <= EPSILON, bound

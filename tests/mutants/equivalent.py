@@ -59,11 +59,7 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     "cvxpriv.privacy.audit": {
         ("", r"^CUTS = "): CHOICE,
         ("audit", r"side\[half:\] >= cut"): "a cut lies between two releases: none stands on it",
-        ("_best_cut", r"side >= cut"): "a cut lies between two releases: none stands on it",
-        ("_best_cut", r"^p, q = .*(\(0.25\)|\(1.0\)|\(0.5\)|\(2.0\)|size\)|size - 1.0|side > cut\)\)\) /)"): CHOICE,
-        ("_best_cut", r"^pairs = "): CHOICE,
-        ("_best_cut", r"value >= best"): CHOICE,
-        ("_promised", r""): CHOICE,
+        ("_best_cut", r"(first|second) >= cut"): "a cut lies between two releases: none stands on it",
         ("_direction", r"^floor = "): "a spread so small stands for none",
         ("_limits", r"hits == \(1\)"): "one hit, or none, shows no epsilon above 0",
         ("_limits", r"^high = \(2.0\)"): "a bound above 1 of a probability gives no epsilon above 0 either",
