@@ -106,12 +106,15 @@ class _Optimum:
     def by_bound(self, name: str, bound: str) -> float | None:
         """Return the price by a number that made a ready constraint; None where there is none."""
         ready = dict(self.block.constraints)[name]
-        value = ready.parameters.get(bound) if isinstance(ready, ReadyConstraint) else None
+        if not isinstance(ready, ReadyConstraint):
+            return None
+        kind, parameters = ready.kind, dict(ready.parameters)
+        value = parameters.get(bound)
         if not isinstance(value, Real) or isinstance(value, bool):
             return None
 
         def moved(to: float) -> float | None:
-            made = from_document({"constraint": ready.kind, "parameters": {**ready.parameters, bound: to}})
+            made = from_document({"constraint": kind, "parameters": {**parameters, bound: to}})
             constraints = tuple((own, made if own == name and made else one) for own, one in self.block.constraints)
             return self._with(replace(self.block, constraints=constraints))
 
