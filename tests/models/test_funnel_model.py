@@ -97,6 +97,19 @@ def test_full_disclosure_is_the_only_answer_at_the_entropy_of_x() -> None:
         assert (solved.mechanism.max(axis=1) > 1 - 1e-9).all()
 
 
+def test_answers_carry_the_rate_in_doubles() -> None:
+    rng = np.random.default_rng(295)
+    tables = [np.array([[0.3532393688942293, 0.1368572352198546], [0.0, 0.509903395885916]])]  # 2.6e-14 below it once
+    tables += [rng.dirichlet(np.full(6, 0.6)).reshape(2, 3) for _ in range(3)]
+    for table in tables:
+        top = float(entropy(table.sum(axis=0)))
+        for rate in (0.6462397423305392, 1e-6 * top, 0.995 * top):
+            if rate < top:
+                run = PrivacyFunnel(table, rate=rate, rate_unit="nats").solve()
+                assert run.converged
+                assert mutual_information(table.sum(axis=0)[:, None] * run.mechanism) >= rate
+
+
 def test_nothing_need_leak_at_rate_zero() -> None:
     assert paper(rate=0.0).solve(starts=3).leakage == pytest.approx(0.0, abs=1e-9)
 

@@ -26,6 +26,7 @@ from . import algorithm, closed_form, optimum
 from .algorithm import Constraints
 from .baselines import agglomerative, quickly_merged
 from .bound import FunnelBound
+from .interior import feasible_rows
 from .most_told import most_told
 from .problem import Problem
 from .run import FunnelRun, Settings
@@ -33,6 +34,8 @@ from .starts import feasible_starts, softened
 
 #: Distance below the rate allowed for a start: the rounding of a mechanism's rows in a file.
 FEASIBLE = 1e-9
+#: Distance above the rate, nats, to which a start just below it is tilted: thrice the accuracy of the tilting.
+TILTED = 3e-13
 #: Shares of P(Y) that are mixed in until rounding leaves the constraints alone.
 MIXED = (0.0, *(2.0**power for power in range(-50, -35, 3)))
 #: Shares of a start that are left when it is mixed with P(Y), until it satisfies the constraints.
@@ -104,8 +107,10 @@ def best_run(
     """
     shared = set.intersection(*(set(piece) for piece, _ in pieces))  # an accelerator's own values may be missing
     state = {name: np.concatenate([piece[name] for piece, _ in pieces]) for name in pieces[0][0] if name in shared}
-    if constraints:
-        state["log_u"] = _brought_inside(problem, constraints, state["log_u"])
+    brought = (
+        _brought_inside(problem, constraints, state["log_u"]) if constraints else _at_the_rate(problem, state["log_u"])
+    )
+    state["log_u"] = brought
     state = {**state, **closed_form.complete(state["log_u"], problem.p_s_given_x, state["lam"])}
     if constraints:
         residual = algorithm.measure(problem, constraints)(state)["kkt"]
@@ -163,6 +168,18 @@ def _priced(
         if residual[one] <= tol:
             return np.array([one])
     return near[residual[near].argsort(kind="stable")]
+
+
+def _at_the_rate(problem: Problem, log_u: Array) -> Array:
+    """Return every start with I(X;Y) >= R in doubles: the passes may end a rounding of their sums below it."""
+    result = log_u.copy()
+    for start, joint in enumerate(log_u):
+        short = problem.rate - problem.utility(optimum.rows_of(joint))
+        if 0.0 < short <= FEASIBLE < problem.table.entropy_x - problem.rate:
+            tilted = feasible_rows(joint[None], problem.p_x, problem.target + TILTED)[0]
+            if problem.utility(optimum.rows_of(tilted)) >= problem.rate:
+                result[start] = tilted
+    return result
 
 
 def _brought_inside(problem: Problem, constraints: Constraints, log_u: Array) -> Array:
