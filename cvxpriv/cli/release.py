@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import click
 
@@ -79,7 +80,7 @@ def release(
         raise DataError(f"--out={out!r} is one table, which holds no matrix: give a folder or a .zip, or leave it out")
     require_target(out, mechanism, rows)
     loaded = Mechanism.load(mechanism)
-    asked = {"missing": missing, "missing_text": missing_text, "decimal": decimal}
+    asked: dict[str, Any] = {"missing": missing, "missing_text": missing_text, "decimal": decimal}
     recipe = replace(loaded.recipe or Recipe(), **{key: value for key, value in asked.items() if value is not None})
     frame = read_rows(rows, separator, recipe.missing_text, encoding, recipe.decimal)
     loaded = replace(loaded, recipe=None if recipe.empty else recipe)

@@ -38,7 +38,7 @@ from cvxpriv.tables.noisy_counts import nearest_shares, whole_counts
 from cvxpriv.tables.protection import ADJACENCIES, Protection
 from cvxpriv.tables.public_domain import on_domain
 from cvxpriv.tables.recipe import MISSING, Recipe
-from cvxpriv.tables.steps import Bins, First, Kept, Merge
+from cvxpriv.tables.steps import Bins, First, Kept, Merge, Step
 
 __all__ = ["Domain", "private_table", "release_of"]
 
@@ -204,7 +204,7 @@ def _full_domain(domain: Domain | None, table: JointTable) -> Mapping[str, Seque
         for step in recipe.steps
         if isinstance(step, Bins) and once[step.column] == 1 and step.column in columns
     }
-    whole = {**classes, **(domain or {})}
+    whole: dict[str, Sequence[object]] = {**classes, **(domain or {})}
     if unknown := [str(column) for column in columns if column not in whole]:
         first = [step.column for step in recipe.steps if isinstance(step, First) and step.column in unknown]
         raise PrivacyError(
@@ -226,7 +226,7 @@ def _with_public_names(table: JointTable) -> JointTable:
     if table.recipe is None:
         return table
     names: dict[str, dict[str, str]] = {}
-    steps = []
+    steps: list[Step] = []
     for step in table.recipe.steps:
         if isinstance(step, Bins) and step.whole:
             named = replace(step, whole=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -220,9 +221,9 @@ def blank(values: pd.Series[Any], spelt: Sequence[str] | None = None) -> NDArray
     missing = values.isna().to_numpy(dtype=bool)
     if values.dtype.kind in "biufmM" and not spelt:
         return missing
-    try:
+    codes: NDArray[np.intp] = np.arange(len(values))
+    uniques: Any = values.array
+    with suppress(TypeError):  # of cells that are no symbols, such as lists
         codes, uniques = pd.factorize(values)
-    except TypeError:  # cells that are no symbols, such as lists
-        codes, uniques = np.arange(len(values)), values.array
     known = [symbol(cell) in ("", *(spelt or ())) for cell in uniques]
     return np.asarray(missing | np.array([*known, True], dtype=bool)[codes])
