@@ -33,8 +33,8 @@ VERDICTS = (
         why=(
             "Gisette has no stable address, and the picture is not of it: the set of the script is made of MNIST's 4 "
             "and 9, whose files it asks for, so `make papers` leaves it out. As printed ADMM explodes at the others' "
-            "penalty (three parties). At ten times as much it has the lowest test loss at first (.047) and is the farthest ADMM "
-            "from the optimum in the end (2 % after 50)."
+            "penalty (three parties). At ten times as much it has the lowest test loss at first (.047) and is the "
+            "farthest ADMM from the optimum in the end (2 % after 50)."
         ),
         pictures=("sharing_fig2.png",),
     ),
