@@ -17,7 +17,7 @@ import numpy as np
 from cvxpriv.errors import DataError, PartyError, shown
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.privacy.ledger import ledger_of
-from cvxpriv.reports.files import PathLike, locked, write_bytes
+from cvxpriv.reports.files import PathLike, locked, plain_file, write_bytes
 
 __all__ = ["Checkpoint", "hold", "read_checkpoint", "saved_if_lost", "write_checkpoint"]
 
@@ -115,7 +115,8 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
     if not path.exists():
         return None
     try:
-        head, _, rest = path.read_bytes().partition(b"\n")
+        with plain_file(path) as file:
+            head, _, rest = file.read().partition(b"\n")
         header, arrays, start = json.loads(head), {}, 0
         for name, size in header["arrays"]:
             arrays[str(name)] = np.frombuffer(rest, dtype="<f8", count=size, offset=start)

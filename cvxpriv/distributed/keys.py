@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cvxpriv.errors import DataError, ModelError, shown
-from cvxpriv.reports.files import PathLike
+from cvxpriv.reports.files import PathLike, plain_file
 
 try:
     from cryptography import x509
@@ -203,6 +203,7 @@ def _write(path: Path, data: bytes, *, secret: bool) -> None:
 
 def _read(path: Path, command: str) -> bytes:
     try:
-        return path.read_bytes()
+        with plain_file(path) as file:
+            return file.read()
     except OSError as error:
         raise DataError(f"{path} cannot be read ({error.strerror}): `cvxpriv keys {command}` makes it") from error

@@ -23,7 +23,7 @@ from cvxpriv.mechanisms.noisy_frequencies import NoisyCounts, counts_in
 from cvxpriv.numerics.arrays import Array, Flags
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
-from cvxpriv.reports.files import PathLike
+from cvxpriv.reports.files import PathLike, plain_file
 from cvxpriv.reports.sets import MANIFEST
 from cvxpriv.tables.alphabets import Alphabet
 
@@ -265,7 +265,7 @@ def _folder(path: Path) -> dict[str, bytes]:
 
 
 def _bounded(path: Path) -> bytes:
-    with path.open("rb") as file:  # a link to a device has no size and no end
+    with plain_file(path) as file:
         data = file.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
         raise DataError(f"{path.name} is larger than {MOST_BYTES / 2**30:g} GiB")

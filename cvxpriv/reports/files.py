@@ -7,16 +7,18 @@ before the rename leaves the old file as it was and no temporary one behind.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import secrets
 import shutil
+import stat
 import sys
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 from cvxpriv.errors import DataError, shown
 
@@ -71,13 +73,30 @@ def write_text(path: PathLike, text: str, private: bool = False) -> Path:
     return write_bytes(path, data, private)
 
 
+def plain_file(path: PathLike) -> BinaryIO:
+    """Open a plain file for reading. A pipe could keep its reader waiting, and a device need not end.
+
+    Raises OSError: The file cannot be opened, or is a folder, a device or a pipe: these are not waited for.
+    """
+    return open(path, "rb", opener=_plain)
+
+
+def _plain(path: str, flags: int) -> int:
+    # Asking what stands there before it is opened would leave time to put a pipe in its place.
+    handle = os.open(path, flags | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0))
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "it is a folder, a device or a pipe, not a plain file")
+    return handle
+
+
 def read_text(path: PathLike) -> str:
     """Read a UTF-8 text file.
 
     Raises DataError: The file cannot be read, is larger than `MOST_BYTES`, or is not UTF-8 text.
     """
     try:
-        with Path(path).open("rb") as file:  # a device has no size and no end
+        with plain_file(Path(path)) as file:
             data = file.read(MOST_BYTES + 1)
         text = data.decode("utf-8") if len(data) <= MOST_BYTES else ""
     except (TypeError, ValueError) as error:  # ValueError: a null character in the name

@@ -22,7 +22,7 @@ import scipy.sparse as sp
 
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.numerics.later import pd
-from cvxpriv.reports.files import PathLike, locked, sync_folder
+from cvxpriv.reports.files import PathLike, locked, plain_file, sync_folder
 
 
 def digest(value: Any) -> str:
@@ -171,7 +171,8 @@ def opened(path: PathLike | None) -> Iterator[Checkpoint]:
 def _read(target: Path, path: PathLike) -> tuple[list[dict[str, Any]], int]:
     """Return the rows of a file, and the length of its whole lines."""
     rows: list[dict[str, Any]] = []
-    data, whole = target.read_bytes(), 0
+    with plain_file(target) as file:
+        data, whole = file.read(), 0
     lines = data.split(b"\n")
     for number, line in enumerate(lines[:-1], 1):
         row = _row(line)

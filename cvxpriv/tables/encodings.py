@@ -22,6 +22,7 @@ from typing import IO, Any
 
 from cvxpriv.errors import DataError, shown, warn
 from cvxpriv.numerics.later import pd
+from cvxpriv.reports.files import plain_file
 
 SEPARATORS = (",", ";", "\t", "|")
 """The separators that are looked for."""
@@ -230,7 +231,7 @@ def file_bytes(path: Path) -> bytes:
     """
     suffix = path.suffix.lower()
     try:
-        with path.open("rb") as raw:
+        with plain_file(path) as raw:
             if suffix not in _OPENERS:
                 return _bounded(raw, path)
             with _OPENERS[suffix](raw) as unpacked:

@@ -128,8 +128,12 @@ def test_half_a_surrogate_pair_is_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_reading_says_what_is_wrong(tmp_path: Path) -> None:
+def test_reading_says_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DataError, match=r"cannot be read .*check the path"):
         read_text(tmp_path / "none.txt")
     with pytest.raises(DataError, match="no UTF-8 text"):
         read_text(write_bytes(tmp_path / "x.bin", b"\xff\xfe"))
+    monkeypatch.setattr(files, "MOST_BYTES", 3)
+    assert read_text(write_bytes(tmp_path / "three", b"abc")) == "abc"
+    with pytest.raises(DataError, match="holds more than"):
+        read_text(write_bytes(tmp_path / "four", b"abcd"))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from decimal import Decimal
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import cvxpy as cp
@@ -13,11 +15,18 @@ import pandas as pd
 import pytest
 
 import cvxpriv as cpv
+from cvxpriv.bounds.certificate import Certificate
+from cvxpriv.certify.builders import load_module
 from cvxpriv.certify.pytest_plugin import assert_solvers_agree
 from cvxpriv.certify.verdicts import Tolerances
+from cvxpriv.cli.sweep_plan import read_plan
+from cvxpriv.distributed.checkpoint import read_checkpoint
 from cvxpriv.errors import CvxprivError
+from cvxpriv.learning.encoding import Encoding
 from cvxpriv.learning.scores import scores_of
 from cvxpriv.models import ISTDP, InferenceAsService, PrivacyFunnel, RecycledADMM
+from cvxpriv.privacy import Budget
+from cvxpriv.tables.matrix_files import read_matrix
 from tests.toolkit.hostile_values import within
 
 TABLE = [[0.4, 0.1], [0.1, 0.4]]
@@ -56,9 +65,6 @@ BEYOND: dict[str, Callable[[], Any]] = {
     "runs of many digits": lambda: cpv.audit(noisy, 0.0, 1.0, delta=0.0, runs=10**5000),
     "large releases": lambda: cpv.audit(lambda _: np.zeros(10**6), 0.0, 1.0, delta=0.0, runs=3000),
     "replicates": lambda: FUNNEL.population(10**9),
-    "a run's file without end": lambda: cpv.load("/dev/zero"),
-    "a mechanism's file without end": lambda: cpv.Mechanism.load("/dev/zero"),
-    "a table's file without end": lambda: cpv.JointTable.from_csv("/dev/zero", ["s"], ["x"], separator=","),
     "replicates of many digits": lambda: FUNNEL.population(10**5000),
 }
 #: Of another shape or kind.
@@ -104,6 +110,40 @@ WRONG: dict[str, Callable[[], Any]] = {
 def test_what_is_beyond_or_wrong_is_refused_at_once(case: str) -> None:
     with within(AT_ONCE), pytest.raises(CvxprivError):
         {**BEYOND, **WRONG}[case]()
+
+
+#: Everything that reads a file which the user names.
+READERS: dict[str, Callable[[Path], Any]] = {
+    "run": cpv.load,
+    "mechanism": cpv.Mechanism.load,
+    "bundle": cpv.decode,
+    "table": lambda path: cpv.JointTable.from_csv(str(path), ["s"], ["x"], separator=","),
+    "schema": cpv.PublicSchema.load,
+    "encoding": Encoding.load,
+    "certificate": Certificate.load,
+    "budget": Budget.open,
+    "budget to make": lambda path: Budget(1.0, 1e-6, path),
+    "sweep": lambda path: cpv.sweep(PrivacyFunnel, TABLE, rate=[0.5], checkpoint=path),
+    "matrix": lambda path: read_matrix(str(path)),
+    "plan": lambda path: read_plan(str(path)),
+    "problem": lambda path: load_module(str(path)),
+    "party": read_checkpoint,
+}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes and devices as POSIX names them")
+@pytest.mark.parametrize("kind", ["pipe", "folder", "endless", "empty"])
+@pytest.mark.parametrize("reader", READERS)
+def test_what_is_no_plain_file_is_not_waited_for(reader: str, kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "it.py"
+    {
+        "pipe": os.mkfifo,
+        "folder": Path.mkdir,
+        "endless": lambda path: path.symlink_to("/dev/zero"),
+        "empty": lambda path: path.symlink_to("/dev/null"),
+    }[kind](path)
+    with within(AT_ONCE), pytest.raises(CvxprivError, match="plain file|cannot be|no budget|a folder"):
+        READERS[reader](path)
 
 
 def test_their_neighbours_are_answered() -> None:

