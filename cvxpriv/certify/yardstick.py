@@ -203,8 +203,9 @@ ROOM = 1e-7
 MARGINS = (0.0, 1e-15, 1e-9)
 """Distances inside to aim for, the least that gives a number: a logarithm has none at the boundary itself."""
 SWEEPS = 100
+"""Most passes over the inequalities that a point violates."""
 ROUNDS = 5
-"""Of moves onto equalities and inequalities in turn."""
+"""Moves onto the equalities and then the inequalities."""
 ROUNDING = 8.0 * float(np.finfo(float).eps)
 
 

@@ -129,7 +129,7 @@ class Price:
 
 @dataclass(frozen=True)
 class AskedPrice:
-    """What a user says of prices; None: the first is in the units of the problem, and the limit follows from it."""
+    """Prices as a user asks for them. None: the first is in the units of the problem, and the limit follows from it."""
 
     first: float | None
     growth: float

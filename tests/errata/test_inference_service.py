@@ -8,9 +8,10 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from cvxpriv_models.inference_service import closed_form, kkt, measures
+from cvxpriv_models.inference_service.algorithm import bregman, moduli
 from cvxpriv_models.inference_service.interior import maximise
 from cvxpriv_models.inference_service.joint import joint
-from cvxpriv_models.inference_service.measured import Options, bregman, moduli
+from cvxpriv_models.inference_service.measured import Options
 from cvxpriv_models.inference_service.problem import Problem
 from cvxpriv_models.inference_service.starts import initial_state
 from cvxpriv_models.inference_service.thresholds import critical_beta, largest_ratio

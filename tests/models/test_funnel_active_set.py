@@ -17,6 +17,7 @@ from cvxpriv.models import PrivacyFunnel
 S_GIVEN_X = np.array([[0.9, 0.08, 0.4], [0.025, 0.82, 0.05], [0.075, 0.1, 0.55]])  # PF section V-A
 PROBLEM = Problem.of(S_GIVEN_X / 3.0, 0.6, "fraction", 4)
 KNOWN = Known.of_table(PROBLEM.table)
+P_X = PROBLEM.p_x[:, None]
 
 
 @pytest.mark.parametrize(
@@ -34,7 +35,7 @@ def test_a_constraint_holds_exactly_where_its_rows_do(constraint: constraints.Re
     assert rows.extra.shape[1] == 0
     rng = np.random.default_rng(0)
     for mechanism in [*rng.dirichlet(np.ones(4), size=(20, 3)), np.full((3, 4), 0.25), np.eye(3, 4)]:
-        left = rows.bound - rows.cells @ (PROBLEM.p_x[:, None] * mechanism).ravel()
+        left = rows.bound - rows.cells @ (P_X * mechanism).ravel()
         missed = max(np.abs(left[: rows.equalities]).max(initial=0.0), -left.min())
         assert (missed <= 1e-12) == (constraint.violation(mechanism, KNOWN) <= 1e-12)  # rounding
 
@@ -52,7 +53,7 @@ def test_a_constraint_that_is_not_linear_has_no_rows_and_is_left_to_the_passes()
 
 
 def test_the_curvature_is_the_derivative_of_the_slopes() -> None:
-    u = PROBLEM.joint(np.random.default_rng(1).dirichlet(np.ones(4), size=3))
+    u = P_X * np.random.default_rng(1).dirichlet(np.ones(4), size=3)
     live = faces.Live.of(u, PROBLEM, linear_rows(PROBLEM, []))  # type: ignore[arg-type]
     x, lam, step = u[live.rows, live.columns], 0.3, 1e-6
 
@@ -116,7 +117,7 @@ def test_an_unused_symbol_that_would_pay_comes_back() -> None:
 
 
 def test_traces_of_unused_symbols_add_no_mass_and_copy_the_nearest() -> None:
-    before = PROBLEM.joint(np.array([[0.5, 0.3, 0.0, 0.2], [0.1, 0.8, 0.1, 0.0], [0.0, 0.0, 1.0, 0.0]]))
+    before = P_X * np.array([[0.5, 0.3, 0.0, 0.2], [0.1, 0.8, 0.1, 0.0], [0.0, 0.0, 1.0, 0.0]])
     u = before.copy()
     u[:, 3] = 0.0
     u[0] *= 1.25
@@ -129,7 +130,7 @@ def test_traces_of_unused_symbols_add_no_mass_and_copy_the_nearest() -> None:
 def test_a_priced_symbol_lowers_the_lagrangian_no_more_than_any_other_posterior() -> None:
     rows = linear_rows(PROBLEM, [])
     assert rows is not None
-    u = PROBLEM.joint(np.array([[0.6, 0.4, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]]))
+    u = P_X * np.array([[0.6, 0.4, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]])
     live = faces.Live.of(u, PROBLEM, rows)
     x = u[live.rows, live.columns]
     lam, prices = 0.2, np.array([0.3, 0.1, 0.2])

@@ -1,11 +1,11 @@
 """The user's constraints that the bound takes into account, as conditions on columns pi = P(X|y).
 
-A constraint on single columns keeps pi in a polytope: local differential privacy, pointwise leakage, forbidden cells.
-One on a sum over columns adds a row to the linear program: maximal leakage sum_y r_y max_x pi_x / p_x, total variation
-sum_y r_y |pi_x / p_x - 1|, expected distortion sum_y r_y d_y.pi. Both are covered by generators: posteriors of which
-every allowed column is a mixture, chosen such that the row is a sum over the mixture. For maximal leakage these are the
-prior restricted to each set of symbols, since max_x pi_x / p_x is linear on chains of sets; for total variation, what
-is left of the prior when some symbols hand their mass to another one.
+A constraint on single columns keeps pi in a polytope: local differential privacy, local information privacy, pointwise
+leakage, forbidden cells. One on a sum over columns adds a row to the linear program: maximal leakage sum_y r_y max_x
+pi_x / p_x, total variation sum_y r_y |pi_x / p_x - 1|, expected distortion sum_y r_y d_y.pi. Both are covered by
+generators: posteriors of which every allowed column is a mixture, chosen such that the row is a sum over the mixture.
+For maximal leakage these are the prior restricted to each set of symbols, since max_x pi_x / p_x is linear on chains of
+sets; for total variation, what is left of the prior when some symbols hand their mass to another one.
 
 A bound that leaves a constraint out still holds with it: it only lowers the optimum.
 """
