@@ -74,7 +74,7 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
     def _take(self, found: Any) -> None:
         """Keep the coefficients and intercepts of a fit."""
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, **refused: Any) -> Self:
         """Fit the model.
 
         Parameters
@@ -83,6 +83,8 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         y : array, (n,)
             Two classes, of any type, or the numbers of a regressor. With a schema: the classes that it names, or
             numbers that are brought into its `target`.
+        refused
+            Nothing: `sample_weight` where an estimator has none is answered with the reason.
 
         Raises
         ------
@@ -91,6 +93,16 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         PrivacyError
             The guarantee that was asked for cannot be given, or the budget does not hold it.
         """
+        name = type(self).__name__
+        if (
+            "sample_weight" in refused
+        ):  # no argument by that name: scikit-learn reads off the signature who takes weights
+            raise ModelError(
+                f"sample_weight: {name} takes none, since private weights would be part of an objective that everyone "
+                "knows; leave it out, or take PrivateSparseLogisticRegression"
+            )
+        if refused:
+            raise TypeError(f"{name}.fit() got an unexpected keyword argument {min(refused)!r}")
         schema = schema_named(getattr(self, "schema", None))
         if self._private:
             self._plan(schema).require(getattr(self, "budget", None))

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 pytest.importorskip("sklearn")
 
-from cvxpriv_models import PrivateSparseLogisticRegression, VerticalLogisticRegression
+from cvxpriv_models import DecentralizedLogisticRegression, PrivateSparseLogisticRegression, VerticalLogisticRegression
 from cvxpriv_models.admm_sharing.estimators import column_groups
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -129,6 +129,14 @@ def test_a_private_vertical_fit_without_a_bound_is_refused() -> None:
         VerticalLogisticRegression(epsilon=1.0, clip=1.0, adjacency="cell").fit(X, Y)
     with pytest.raises(DataError, match="row_bound has 3 numbers for 2 groups"):
         VerticalLogisticRegression(epsilon=1.0, row_bound=[1.0, 1.0, 1.0]).fit(X, Y)
+
+
+@pytest.mark.parametrize("model", [VerticalLogisticRegression, DecentralizedLogisticRegression])
+def test_weights_where_they_would_be_public_are_refused_with_the_reason(model: Any) -> None:
+    with pytest.raises(ModelError, match=f"{model.__name__} takes none, since private weights"):
+        model(epsilon=1.0).fit(X, Y, sample_weight=np.ones(300))
+    with pytest.raises(TypeError, match="'weight'"):
+        model().fit(X, Y, weight=np.ones(300))
 
 
 def test_too_few_passes_warn_as_scikit_learn_does() -> None:

@@ -123,7 +123,7 @@ class DecentralizedLogisticRegression(BinaryLogisticClassifier):
             return Plan((), "", "replace-one")
         return planned(self.epsilon, self.delta, self.perturbation)
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, groups: Any = None, **refused: Any) -> Self:
         """Fit the model: see `LinearEstimator.fit`.
 
         Parameters
@@ -135,7 +135,7 @@ class DecentralizedLogisticRegression(BinaryLogisticClassifier):
         """
         self._owners = None if groups is None else np.asarray(groups)
         try:
-            super().fit(X, y)
+            super().fit(X, y, **refused)
         finally:
             del self._owners
         return self
