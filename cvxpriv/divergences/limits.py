@@ -11,8 +11,9 @@ import mpmath
 from cvxpriv.divergences.jets import DIGITS, value_at
 from cvxpriv.divergences.tree import Node
 
-#: Range of k: the limits of a tree are read at t = 10^(2^k) or 10^(-2^k); and relative differences that count as zero.
-DISTANCES, SETTLED = range(5, 11), 1e-25
+#: Range of k: the limits of a tree are read at t = 10^(2^k) or 10^(-2^k); and relative differences that count as zero,
+#: a little above the rounding of values: 1e-31 log t is not constant.
+DISTANCES, SETTLED = range(5, 11), mpmath.mpf(10) ** (5 - DIGITS)
 
 #: A value beyond this counts as infinite.
 HUGE = 1e60

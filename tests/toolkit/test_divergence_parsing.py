@@ -322,3 +322,16 @@ def test_two_spellings_of_a_square_have_one_form() -> None:
     q, p = np.array([0.6, 0.3, 0.1]), np.array([0.1, 0.2, 0.7])
     assert form_value(broken, q, p) == pytest.approx(float(np.sum((q - p) ** 2 / q)), abs=1e-7)
     assert float(broken.second_derivative(2.0)) == pytest.approx(2.0, abs=1e-14)
+
+
+@pytest.mark.parametrize("tiny", ["1e-31", "1e-50"])
+@pytest.mark.parametrize("beside", ["log(t)", "log(2) - log(1 + 1/t)"])
+def test_a_tiny_part_that_outgrows_the_others_decides_the_slope_at_infinity(tiny: str, beside: str) -> None:
+    assert FDivergence.parse(f"{tiny}*t*log(t) - ({beside})").limit_slope == np.inf
+
+
+@pytest.mark.parametrize("t", [1.0 - 1e-4, 1.0 + 1e-6, 1.0 + 1e-9])
+def test_entropies_that_cancel_near_one_keep_their_digits(t: float) -> None:
+    jensen = FDivergence.parse("t*log(t) - (1+t)*log((1+t)/2)").f(np.array([t]))
+    d = t - 1.0  # f = d^2/4 - d^3/8 + ..., whose next term is below d^4/13
+    assert jensen == pytest.approx(d**2 / 4 - d**3 / 8, rel=d**2 + 1e-6, abs=0.0)

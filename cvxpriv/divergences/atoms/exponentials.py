@@ -12,6 +12,8 @@ from cvxpriv.divergences.atoms.base import NOTHING, At, Atom, Jet, Writer
 from cvxpriv.numerics.arrays import Array
 
 EXPONENTIAL = frozenset({"exponential"})
+#: A ratio this near to 1 loses digits of its logarithm.
+NEAR = 0.5
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,9 @@ class Entropy(Atom):
         of_x, of_y = self.x.jet(at), self.y.jet(at)
         (x, dx, _), (y, dy, ddy) = of_x, of_y
         log = np.log(x / y)
+        if isinstance(self.y, Affine):  # terms that cancel, as (p+q) log((p+q)/q) and q log(q/(p+q)), need every digit
+            beyond = Affine(self.x.a - self.y.a, self.x.b - self.y.b).value(at.p, at.q) / y
+            log = np.where(np.abs(beyond) < NEAR, np.log1p(beyond), log)
         value = np.where(x > 0.0, x * log, 0.0)
         if at.along is None:
             return value, NOTHING, NOTHING
