@@ -141,7 +141,8 @@ def test_the_nearest_complex_matrix_of_rank_one_is_that_of_its_singular_values(t
     # A pass leaves (1 - 2 * weight / values[0])^2 of what the norms of a and b differ by, and values[0] is about 6.
     distance = cp.sum_squares(cp.abs(a @ b - data)) + 2.0 * cp.sum_squares(cp.abs(a)) + 2.0 * cp.sum_squares(cp.abs(b))
     problem = cp.Problem(cp.Minimize(distance))
-    run = cpv.alternate(problem, [[a], [b]], starts=2, seed=0)
+    # Cone solvers leave a residual of about 1e-5 where the problem is of size 30.
+    run = cpv.alternate(problem, [[a], [b]], starts=2, seed=0, tol=1e-4)
     values = np.linalg.svd(data, compute_uv=False)
     # A rank of one at weight s costs (values[0] - s)^2 + 2 * 2 * s: s = values[0] - 2.
     assert run.converged
