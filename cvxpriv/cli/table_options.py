@@ -191,15 +191,18 @@ class TableNoise:
     adjacency: str = "replace-one"
     domain: tuple[str, ...] = ()
     table_noise_seed: int | None = None
+    budget: str | None = None
 
     def load(self, source: str, columns: TableOptions) -> JointTable:
         """Return the table of a file or of an embedded one, with the noise that was asked for.
 
         Raises DataError: As for `TableOptions.load` and `private_table`.
-        Raises PrivacyError: No domain, or a budget that is out of range.
+        Raises PrivacyError: No domain, or a budget that is out of range or does not hold the noise.
         """
         if self.table_epsilon is None:
-            if unused := [f"--{name.replace('_', '-')}" for name in ("table_delta", "domain") if getattr(self, name)]:
+            if unused := [
+                f"--{name.replace('_', '-')}" for name in ("table_delta", "domain", "budget") if getattr(self, name)
+            ]:
                 raise DataError(f"{unused[0]} is given without --table-epsilon: give both, or neither")
             return columns.load(source)
         if columns.smoothing:
@@ -215,6 +218,7 @@ class TableNoise:
                 self.table_delta,
                 domain=domain,
                 adjacency=self.adjacency,
+                budget=self.budget,
                 noise_seed=self.table_noise_seed,
             )
         except PrivacyError as error:
@@ -281,5 +285,6 @@ def noise_options() -> Callable[[Any], Any]:
         click.option(
             "--table-noise-seed", type=int, help="Seed of that noise, for tests.  [default: the system's randomness]"
         ),
+        click.option("--budget", metavar="FILE", help="File of a budget that --table-epsilon spends from."),
     ]
     return packed("noise", TableNoise, [field.name for field in fields(TableNoise)], options)

@@ -75,7 +75,7 @@ def private_table(
         All values of each column of either side, known without looking at the records; columns in classes of public
         edges may be left out, and None serves where all are. "table": the values that occur in the table are public,
         and the domain is every combination of them on each side.
-    adjacency : {"replace-one", "add-or-remove-one"}
+    adjacency : {"replace-one", "add-remove"}
         The change that makes a neighbour. With the first the number of records is public.
     budget : Budget or path, optional
         A budget to spend from, before any noise is drawn.
@@ -86,7 +86,7 @@ def private_table(
     -------
     JointTable
         The table over the whole domain, with `protection`. Its counts are whole, >= 0, and sum to the number of
-        records, with "add-or-remove-one" to an estimate of it.
+        records, with "add-remove" to an estimate of it.
 
     Raises
     ------
@@ -183,7 +183,7 @@ def _require_public_recipe(table: JointTable, adjacency: str) -> None:
     if recipe.missing == "drop" and adjacency == "replace-one":
         raise PrivacyError(
             "rows with a missing value are dropped, so that the number of records tells of them: make a missing value "
-            'a symbol, or adjacency="add-or-remove-one"'
+            'a symbol, or adjacency="add-remove"'
         )
 
 

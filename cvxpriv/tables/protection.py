@@ -12,7 +12,7 @@ from cvxpriv.numerics.arrays import Array
 
 ADJACENCIES = {
     "replace-one": "one record is replaced by another; the number of records is public",
-    "add-or-remove-one": "one record is added or taken away; the number of records is private",
+    "add-remove": "one record is added or taken away; the number of records is private",
 }
 """The neighbour relations of a table of counts, in words."""
 PRIVATE = "private: do not publish; apply it at home"

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from cvxpriv.privacy import Budget
+
 from .conftest import Run, one_error_line
 from .design_cases import BARE
 
@@ -47,9 +49,19 @@ def test_inference_takes_the_same_noise(run: Run, counts: str) -> None:
     assert "may be published" in document["promises"][-1]
 
 
+def test_noise_spends_from_a_budget_that_fits_share_and_stops_where_it_is_empty(run: Run, counts: str) -> None:
+    noise = ("--table-epsilon", "0.6", "--domain", "table", "--adjacency", "add-remove", "--budget", "budget.json")
+    own = Budget(1.0, 0.0, "budget.json", adjacency="add-remove")
+    designed(run, "funnel", counts, "--count", "count", *FUNNEL, *noise)
+    assert [entry.epsilon for entry in own.ledger] == [0.6]
+    assert "does not hold" in one_error_line(run("funnel", counts, "--count", "count", *FUNNEL, *noise))
+    assert len(own.ledger) == 1
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (("--budget", "budget.json"), "--budget is given without --table-epsilon"),
         (("--table-epsilon", "1"), "give all that it may have, --domain 'income=A,B,...'"),
         (("--domain", "age=young"), "--domain is given without --table-epsilon"),
         (("--table-epsilon", "1", "--domain", "age"), "expected COLUMN=VALUE,VALUE"),

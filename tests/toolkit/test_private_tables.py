@@ -33,7 +33,7 @@ def laplace_chances(scale: float, most: int) -> np.ndarray:
     return np.diff(below)
 
 
-@pytest.mark.parametrize(("adjacency", "moved"), [("replace-one", 2), ("add-or-remove-one", 1)])
+@pytest.mark.parametrize(("adjacency", "moved"), [("replace-one", 2), ("add-remove", 1)])
 def test_neighbours_differ_by_epsilon_in_no_cell_more_than_the_scale_allows(adjacency: str, moved: int) -> None:
     found = private_table(TABLE, 0.7, domain=DOMAIN, adjacency=adjacency).protection
     assert found is not None
@@ -47,7 +47,7 @@ def test_neighbours_differ_by_epsilon_in_no_cell_more_than_the_scale_allows(adja
 def test_the_noise_has_the_law_that_is_claimed() -> None:
     counts = np.full((100, 40), 1000)
     table = JointTable.from_counts(counts)
-    found = private_table(table, 1.0, domain="table", adjacency="add-or-remove-one", noise_seed=3)
+    found = private_table(table, 1.0, domain="table", adjacency="add-remove", noise_seed=3)
     assert found.counts is not None
     noise = (found.counts - 1000).ravel()
     shift = found.records - 100 * 40 * 1000 if found.records else 0
@@ -179,7 +179,7 @@ def test_intervals_hold_the_truth_also_where_noise_rules(tables: int) -> None:
         counts = rng.multinomial(records, truth.ravel()).reshape(s, x)
         domain = {"S": list(map(str, range(s))), "X": list(map(str, range(x)))}
         table = JointTable.from_counts(counts, *domain.values(), drop_empty=True)
-        delta, adjacency = (1e-6, "replace-one") if number % 3 else (0.0, "add-or-remove-one")
+        delta, adjacency = (1e-6, "replace-one") if number % 3 else (0.0, "add-remove")
         noisy = private_table(table, epsilon, delta, domain=domain, adjacency=adjacency, noise_seed=number)
         frame = disclosure(noisy, response, bootstrap=100, seed=number, same_records=False).frame
         measures = measure(truth[None], response)[0]
