@@ -15,7 +15,7 @@ from scipy.sparse.linalg import lsqr
 
 from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.errors import ModelError
-from cvxpriv.kkt.conditions import Residuals, measured
+from cvxpriv.kkt.conditions import Residuals, curvature, measured
 from cvxpriv.kkt.coordinates import dense
 from cvxpriv.kkt.derivatives import Slopes
 from cvxpriv.kkt.flat import State, flatten
@@ -43,9 +43,12 @@ class Measures:
     `natural`, `stationarity`: Distance of a variable to its own optimum, and the largest entry of the Lagrangian's
     gradient. At a tie or kink, where derivatives mislead, those of the proximal point. NaN where neither is known.
     `displacement`: Distance of the point from stationary, relative; NaN where it cannot be measured.
+    `drift`: The same, if known, relative also to the terms of the Lagrangian's gradient that the curvature makes,
+    where these cancel: as a solver claims it.
     `unmeasured`: The reason why there is no displacement.
     `terms`: Size of the objective's terms, which may cancel.
     `gap`: Distance of the objective to the Lagrangian, relative to its terms: how far off it is, to first order.
+    `bought`: The largest product of a multiplier and the terms of its row: so much value a relative violation buys.
     """
 
     primal: float = NAN
@@ -54,9 +57,11 @@ class Measures:
     natural: float = NAN
     stationarity: float = NAN
     displacement: float = NAN
+    drift: float = NAN
     unmeasured: str = ""
     terms: float = 1.0
     gap: float = 0.0
+    bought: float = 0.0
 
 
 class Yardstick:
@@ -145,6 +150,9 @@ class Yardstick:
             proximal = proximal_step(self.declaration.problem, 1.0 if found is None else found.steepness)
         natural, stationarity, displacement = _distances(1.0 + float(np.abs(x).max(initial=0.0)), found, proximal)
         primal = float(violation.max(initial=0.0))
+        drift = displacement
+        if found is not None and found.exact and displacement > NEAR:
+            drift = min(drift, found.stationarity / max(found.steepness, curvature(written, state, found, HOW)))
         return Measures(
             primal=primal if np.isfinite(primal) else NAN,
             missed=(relative.get(worst, 0.0), worst),
@@ -152,9 +160,11 @@ class Yardstick:
             natural=natural,
             stationarity=stationarity,
             displacement=displacement,
+            drift=drift,
             unmeasured=proximal.why if proximal is not None and np.isnan(displacement) else "",
             terms=terms,
             gap=found.gap / max(1.0, abs(found.objective), terms) if found is not None and found.exact else 0.0,
+            bought=found.bought if found is not None and found.exact else 0.0,
         )
 
     def _best(self, state: State, multipliers: Mapping[str, Any] | None) -> Residuals | None:

@@ -25,6 +25,7 @@ from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
 
 FIGURES = ("primal", "dual", "complementarity", "stationarity", "natural", "gap")
+SHRUNK = 2.0**-10  # of the point, to see the curvature: exact for quadratics, whose gradient may cancel
 FLOOR = 1e-300  # logarithms are read there rather than at zero: their slope is then about 690, not infinite
 Duals = Literal["solver"] | Mapping[str, object] | None
 
@@ -60,6 +61,8 @@ class Residuals:
         Primal, dual and complementarity of each constraint.
     gap : float
         Distance of the objective to the Lagrangian, which is the dual's value where the point is stationary.
+    bought : float
+        Largest product of a multiplier and the size of the terms of its row: the value that a relative violation buys.
     relative : mapping of str to float
         Violation of each constraint, relative to the size of the terms of its row.
     terms : float
@@ -86,6 +89,7 @@ class Residuals:
     by_constraint: Mapping[str, tuple[float, float, float]] = field(repr=False)
     exact: bool = True
     gap: float = 0.0
+    bought: float = 0.0
     relative: Mapping[str, float] = field(default_factory=dict, repr=False)
     terms: float = 1.0
     scaled: Mapping[str, float] = field(default_factory=dict, repr=False)
@@ -227,10 +231,28 @@ def measured(written: Written, state: State, duals: Duals, how: Slopes, active: 
         multipliers={name: chosen[rows] for name, rows in zip(written.names, written.rows, strict=True)},
         by_constraint=table,
         exact=point.exact,
+        bought=float(np.abs(chosen * point.sizes).max(initial=0.0)),
         relative=relative,
         terms=terms,
         scaled={"primal": worst_primal, **{name: figures[name] / size for name, size in against.items()}},
     )
+
+
+def curvature(written: Written, state: State, found: Residuals, how: Slopes) -> float:
+    """Return the largest change of the Lagrangian's gradient per relative change of the point; 0 if it is not known.
+
+    In a quadratic ``x'Px/2 + q'x`` it is the largest entry of ``P x``, however much of it ``q`` cancels.
+    """
+    chosen = np.zeros(written.c.size)
+    for name, rows in zip(written.names, written.rows, strict=True):
+        chosen[rows] = found.multipliers[name]
+    x = state.v[: written.flat.size]
+    try:
+        here, there = (Point(written, one, how, 0.0).pull(chosen) for one in (state, written.state(x * (1.0 - SHRUNK))))
+    except (ModelError, ArithmeticError):
+        return 0.0
+    change = np.abs(here - there) / SHRUNK
+    return float(change[np.isfinite(change)].max(initial=0.0))
 
 
 def _by_constraint(point: Point, multipliers: Array) -> dict[str, tuple[float, float, float]]:

@@ -102,7 +102,7 @@ class Point:
         if not missing.any():
             return given
         chosen = np.where(missing, 0.0, given)
-        g = self._pull(chosen)
+        g = self.pull(chosen)
         columns = Columns(self.x.size)
         self._objective_kinks(columns)
         weights = (np.abs(g) < STEEP).astype(float)
@@ -121,14 +121,14 @@ class Point:
         """Return multipliers as weights of the rows in the Lagrangian: those of cones are subtracted."""
         return np.where(self.written.cone, -multipliers, multipliers)
 
-    def _pull(self, chosen: Array) -> Array:
+    def pull(self, chosen: Array) -> Array:
         """Return the gradient of the Lagrangian with these multipliers, without its kinks."""
         used = np.flatnonzero(chosen)  # an infinite slope with multiplier zero counts nothing
         return np.asarray(self.gradient + self.jacobian.base[used].T @ self.signed(chosen)[used])
 
     def _lagrangian(self, chosen: Array) -> Array:
         """Return the smallest gradient of the Lagrangian over all kinks; bounds with multiplier zero absorb nothing."""
-        r = self._pull(chosen)
+        r = self.pull(chosen)
         columns = Columns(self.x.size)
         self._objective_kinks(columns)
         if self.jacobian.low.size:

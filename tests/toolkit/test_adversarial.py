@@ -11,13 +11,15 @@ import pytest
 from cvxpy.transforms.indicator import indicator
 from cvxpy.transforms.partial_optimize import partial_optimize
 
-from cvxpriv.certify.answers import Stored
+from cvxpriv.certify.answers import Answer, Context, Stored
 from cvxpriv.certify.check import crosscheck
 from cvxpriv.certify.corpus import edges
 from cvxpriv.certify.corpus.conic import never_reached
 from cvxpriv.certify.corpus.items import FAMILIES, adversarial
 from cvxpriv.certify.corpus.known import Known, false_verdicts
 from cvxpriv.certify.corpus.polyhedral import endless
+from cvxpriv.certify.verdicts import Tolerances, judge
+from cvxpriv.certify.yardstick import Measures
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt import residuals
 from cvxpriv.kkt.conic.bounds import lower_bound
@@ -293,3 +295,61 @@ def test_solvers_print_nothing_and_warn_of_nothing(
 def test_the_truth_of_an_endless_problem_is_no_rounding() -> None:
     # One column and one row: a coefficient of -6e-16 there would be a limit at 3e15, and the truth another.
     judged(endless(np.random.default_rng([4271, 128])), "CLARABEL", "HIGHS")
+
+
+# Terms that cancel
+
+STEEP_AND_FLAT = 0.5 * np.array([[1e4 + 1, 1e4 - 1], [1e4 - 1, 1e4 + 1]])  # curvatures 1e4 along (1, 1), 1 across
+
+
+def cancelling(form: str, P: np.ndarray, centre: np.ndarray) -> tuple[cp.Problem, cp.Variable, float]:
+    """Return a problem whose terms cancel to an optimum of 0 at the centre, its variable, and the size of the terms."""
+    x = cp.Variable(centre.size, name="x")
+    root = np.linalg.cholesky(P).T
+    terms = float(0.5 * centre @ P @ centre)
+    if form == "squares":
+        return cp.Problem(cp.Minimize(0.5 * cp.sum_squares(root @ x - root @ centre))), x, terms
+    value = 0.5 * cp.quad_form(x, P) - (P @ centre) @ x + terms
+    if form == "objective":
+        return cp.Problem(cp.Minimize(value)), x, terms
+    t = cp.Variable(name="t")
+    return cp.Problem(cp.Minimize(t), [value <= t]), x, terms
+
+
+@pytest.mark.parametrize(("off", "verdict"), [(0.01, "loose"), (0.1, "loose"), (30.0, "WRONG")])
+@pytest.mark.parametrize("form", ["objective", "constraint"])
+def test_a_distance_from_stationary_is_relative_to_the_terms_of_a_gradient(form: str, off: float, verdict: str) -> None:
+    problem, *_ = cancelling(form, STEEP_AND_FLAT, np.ones(2))
+    values = {"x": 1 + off * np.array([1.0, -1.0]), "t": off**2}  # the gradient is off, its terms are 1e4
+    given = {one.name(): values[one.name()] for one in problem.variables()}
+    exact = {one.name(): {"x": np.ones(2), "t": 0.0}[one.name()] for one in problem.variables()}
+    check = crosscheck(problem, ["CLARABEL"], answers={"given": Stored(given, asked=1e-9)}, reference=exact)
+    assert check.verdicts["given"].verdict == verdict
+
+
+@pytest.mark.parametrize(("above", "verdict"), [(0.0, "loose"), (1e3, "WRONG")])
+def test_a_reference_whose_value_rounding_in_a_row_of_large_terms_has_bought_makes_no_point_wrong(
+    above: float, verdict: str
+) -> None:
+    problem, x, terms = cancelling("constraint", STEEP_AND_FLAT, np.full(2, 30.0))
+    for one in problem.variables():
+        one.value = 0.0 if one is not x else np.full(2, 30.0)
+    found = residuals(problem, duals=None)
+    assert 2.0 * terms <= found.bought <= 6.0 * terms  # the multiplier is 1: x'Px/2, q'x and r, t and their slopes
+    measures = Measures(displacement=0.0, drift=0.0, bought=found.bought)
+    answer = Answer("ECOS", "optimal", 1e-9, values={"x": x.value}, objective=above, measures=measures)
+    context = Context(reference=-1e-9 * terms)  # 9e-3 below the optimum, for a violation of 1e-9 of its row
+    assert judge(answer, context, Tolerances()).verdict == verdict
+
+
+@pytest.mark.parametrize("form", ["objective", "squares", "constraint"])
+@pytest.mark.parametrize("seed", [13, 43, *(pytest.param(one, marks=pytest.mark.slow) for one in range(8))])
+def test_no_right_answer_is_wrong_where_random_terms_cancel(seed: int, form: str) -> None:
+    rng = np.random.default_rng([268, seed])
+    n = int(rng.integers(2, 7))
+    turn = np.linalg.qr(rng.normal(size=(n, n)))[0]
+    P = turn @ np.diag(10.0 ** rng.uniform(-2, 4, n)) @ turn.T
+    problem, _, terms = cancelling(form, (P + P.T) / 2, rng.normal(size=n) * 10.0 ** rng.uniform(-1, 2))
+    table = crosscheck(problem).table
+    right = table[(table["status"] == "optimal") & (table["objective"].abs() <= 1e-7 * max(1.0, terms))]
+    assert "WRONG" not in set(right["verdict"]), str(right[["solver", "objective", "reason"]])
