@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from cvxpriv import datasets
+from cvxpriv.bounds.pricing import processor_time
 from cvxpriv.models import PrivacyFunnel
 from cvxpriv.tables.information import entropy
 from cvxpriv.tables.joint import JointTable
@@ -44,7 +45,8 @@ def one(name: str, joint: JointTable | Array, fraction: float, gap: float, check
     """Print a line for one rate."""
     table = joint if isinstance(joint, JointTable) else JointTable.from_array(joint)
     began = time.process_time()
-    found = bound(table, fraction * table.entropy_x, gap=gap)
+    with processor_time(True):
+        found = bound(table, fraction * table.entropy_x, gap=gap)
     took = time.process_time() - began
     began = time.process_time()
     if check:
@@ -57,7 +59,8 @@ def whole(name: str, joint: JointTable | Array, points: int, gap: float) -> None
     """Print a line for a band."""
     top = joint.entropy_x if isinstance(joint, JointTable) else entropy(joint.sum(axis=0))
     began = time.process_time()
-    found = band(joint, top * np.arange(1, points + 1) / points, gap=gap)
+    with processor_time(True):  # by the clock, a rate that waits for a busy machine ends before it is proved
+        found = band(joint, top * np.arange(1, points + 1) / points, gap=gap)
     print(f"{name:24s} {points} rates, gap {found.gap:.1e} in {time.process_time() - began:.3f} s")
 
 

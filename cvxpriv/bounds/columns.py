@@ -38,6 +38,9 @@ MOST_IDLE = 5
 """Number of idle passes in a row after which local pricing gives way to verification; ten times as many mean that
 rounding has won."""
 
+AT_ONCE = 500
+"""Columns whose reduced costs are computed at once."""
+
 IN_USE = 1e-12
 """Weight below which a column is not in use."""
 
@@ -180,8 +183,11 @@ class Generation:
         size = len(point.duals)
         if self.master.size <= min(MOST_COLUMNS + PER_ROW * size, max(LARGE_POOL, LARGE_PER_ROW * size)):
             return
-        costs, rows = self.pricing.rows(self.columns)
-        reduced = costs - point.duals @ rows
+        reduced = np.empty(self.master.size)
+        for first in range(0, len(reduced), AT_ONCE):  # the rows of all columns would be the most memory of a search
+            part = slice(first, first + AT_ONCE)
+            costs, rows = self.pricing.rows(self.columns[:, part])
+            reduced[part] = costs - point.duals @ rows
         useless = (reduced > np.median(reduced)) & (point.weights <= IN_USE)
         self.master.drop(useless)
         self.columns = self.columns[:, ~useless]

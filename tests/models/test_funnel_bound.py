@@ -21,7 +21,9 @@ from scipy.optimize import linprog, minimize
 from scipy.special import xlogy
 
 from cvxpriv import datasets
+from cvxpriv.bounds import columns
 from cvxpriv.bounds.cells import parts_of_unit
+from cvxpriv.bounds.columns import Generation
 from cvxpriv.bounds.pricing import processor_time
 from cvxpriv.certify import crosscheck
 from cvxpriv.errors import DataError, ModelError
@@ -565,3 +567,29 @@ def test_unusual_tables_and_rates_are_solved_and_proved(kind: str) -> None:
             assert found.gap <= 1e-7, (joint, rate)
             assert utility(joint.sum(axis=0), found.mechanism) >= rate - 1e-12
             assert found.certificate.verify().bound <= found.upper + 1e-12
+
+
+def test_a_large_pool_is_priced_in_parts_and_only_columns_that_cost_most_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    joint = table(4, 12, seed=3)
+    pricing = FunnelPricing(joint, rate_of(joint, 0.8))
+    generation = Generation(pricing, pricing.master(), pricing.first)
+    costs, rows = pricing.rows(pricing.first)
+    point = generation.master.solve()
+    reduced, sizes, whole = costs - point.duals @ rows, list[int](), pricing.rows
+    monkeypatch.setattr(columns, "AT_ONCE", 7)
+    monkeypatch.setattr(columns, "MOST_COLUMNS", 0)
+    monkeypatch.setattr(columns, "PER_ROW", 0)
+    monkeypatch.setattr(pricing, "rows", lambda part: (sizes.append(part.shape[1]), whole(part))[1])
+    generation._tidy(point)
+    assert max(sizes) == 7
+    assert sum(sizes) == len(reduced)
+    kept = (reduced <= np.median(reduced)) | (point.weights > columns.IN_USE)
+    np.testing.assert_array_equal(generation.columns, pricing.first[:, kept])
+    assert generation.master.solve().value == pytest.approx(point.value, abs=ROUNDING)
+
+
+def test_a_large_search_that_proves_nothing_does_not_hold_its_first_columns_twice() -> None:
+    joint = table(10, 320, seed=1)
+    prover = Prover(joint)
+    assert prover.generation.columns.shape[1] == 320 + 1 + 3 * 320
+    assert "first" not in vars(prover.pricing)

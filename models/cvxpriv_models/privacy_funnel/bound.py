@@ -164,6 +164,8 @@ class Prover:
         if size >= STAGED:
             found.master.solve()
         found.add(first[:, size:])
+        if size >= STAGED and not self.pricing.certifiable:
+            del self.pricing.first  # a search that proves nothing does not look at them again
         if self._given is not None:
             found.add(self._given)
         return found
