@@ -198,7 +198,7 @@ class Budget:
             raise PrivacyError(
                 f"the budget of epsilon={self.epsilon:g}, delta={self.delta:g} does not hold {what or 'this'} beside "
                 f"what was spent: left is a fit of epsilon={self.left:.4g}{'' if self.delta else ', pure,'} at its "
-                "delta; ask for less, or stop here. No row was read"
+                "delta; ask for less, or stop here. Nothing was spent or released"
             )
         return after
 

@@ -233,7 +233,7 @@ def test_a_fit_beyond_the_budget_reads_no_row(monkeypatch: pytest.MonkeyPatch) -
             one.fit(Unread(), Unread())
     monkeypatch.setattr(budget.Budget, "require", lambda *args, **named: None)
     for fit in (sparse, sharing, consensus):
-        with pytest.raises(PrivacyError, match="No row was read"):
+        with pytest.raises(PrivacyError, match="Nothing was spent or released"):
             fit(own)
 
 
