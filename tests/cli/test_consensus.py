@@ -49,7 +49,7 @@ def rows_of_nodes(document: dict[str, Any]) -> dict[str, int]:
     return {row["node"]: row["rows"] for row in document["tables"]["nodes"]}
 
 
-def test_a_fit_writes_what_it_says_and_stays_within_80_columns(run: Run, rows: str) -> None:
+def test_a_fit_writes_what_it_says_and_stays_within_100_columns(run: Run, rows: str) -> None:
     result = run("consensus", rows, "--label", "y", "--columns", "a,b", "--graph", "random:5:0.5", "--out", "o")
     assert result.exit_code == 0, result.stderr
     tables = {"scores.csv", "columns.csv", "coefficients.csv", "nodes.csv", "edges.csv", "crosscheck.csv"}
