@@ -477,6 +477,17 @@ def test_the_vertices_that_are_listed_tell_nothing_of_s_and_are_all_of_them() ->
     assert not len(listed_silent(joint, 55)[0])
 
 
+def test_bases_whose_determinant_underflows_are_left_out_without_a_warning() -> None:
+    rng = np.random.default_rng(5)
+    a = np.where(rng.random((3, 9)) < 0.4, 1e-300, rng.random((3, 9)))
+    a[:, :4] = a[:, 4:8]  # equal columns make bases singular
+    joint = a / a.sum(axis=0) / 9.0
+    with np.errstate(divide="raise"):
+        supports, weights = listed_silent(joint, 1000)
+    told = np.einsum("snf,nf->ns", (joint / joint.sum(axis=0))[:, supports], weights)
+    np.testing.assert_allclose(told, np.broadcast_to(joint.sum(axis=1), told.shape), atol=1e-9)
+
+
 def test_the_search_for_silent_posteriors_ends_with_its_time() -> None:
     joint = table(6, 60, 3)
     assert silent_columns(joint, rate_of(joint, 0.8), 1e-9)[0].shape[1] <= 6  # P_X, and a vertex of each mixture

@@ -56,7 +56,8 @@ class SilentPolytope:
     def vertices(self, supports: IntArray) -> tuple[IntArray, Array]:
         """The vertices on those supports (n, rank) that have one: their supports and probabilities, (k, rank) each."""
         bases = self.a[:, supports].transpose(1, 0, 2)
-        sizes = np.abs(np.linalg.det(bases))
+        with np.errstate(divide="ignore"):  # a pivot of a base with cells of 1e-300 may underflow
+            sizes = np.abs(np.linalg.det(bases))
         regular = sizes > np.finfo(np.float64).tiny
         weights = np.linalg.solve(bases[regular], np.broadcast_to(self.s[:, None], (regular.sum(), self.rank, 1)))[
             ..., 0
