@@ -46,7 +46,7 @@ mutate: $(STAMPS)/dev      ## wrong changes of the code that tests must notice; 
 bench: $(STAMPS)/dev       ## the measurements, kept in benchmarks/results.md; hours
 	$(BIN)/python -m benchmarks
 
-papers: $(STAMPS)/dev      ## every figure and table of the papers, with verdicts and times; hours on one core
+papers: $(STAMPS)/dev      ## figures and tables of the papers, with verdicts and times (SHARING Fig. 2 wants its files); hours on one core
 	$(BIN)/python examples/papers
 
 docs:            ## the site, in site/; warnings are errors

@@ -121,9 +121,10 @@ def prepared(
         columns=list(dict.fromkeys([*private, *public])),
         count=count,
         missing_text=given["missing_text"],
+        public_recipe=given.get("public_recipe", False),
     )
     made = replace(made, recipe=replace(made.recipe, decimal=given["decimal"]))
-    if made.dropped:
+    if made.dropped and not given.get("public_recipe", False):
         text = f"{made.dropped:,} of {len(frame):,} rows lack a value and were dropped: the figures do not cover them"
         warn(text, DroppedWarning)
     return made

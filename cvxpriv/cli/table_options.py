@@ -30,7 +30,7 @@ from cvxpriv.tables.small_counts import require_repeated
 
 @dataclass(frozen=True)
 class TableOptions:
-    """The table's columns and how it is read."""
+    """The table's columns and how it is read; with a public recipe nothing that is said depends on its records."""
 
     sides: Sides
     private: tuple[str, ...]
@@ -49,6 +49,7 @@ class TableOptions:
     top: tuple[Any, ...] = ()
     missing: str | None = None
     missing_text: tuple[str, ...] | None = None
+    public_recipe: bool = False
 
     def load(self, source: str) -> JointTable:
         """Return the joint table of a file, or of the embedded one of that name.
@@ -59,7 +60,8 @@ class TableOptions:
             if is_embedded(source):
                 return self._embedded(source)
             table = self._read(source)
-            require_repeated(table)
+            if not self.public_recipe:
+                require_repeated(table)
             return table
         except DataError as error:
             raise DataError(self._as_typed(str(error))) from error
@@ -178,7 +180,7 @@ def table_options(sides: Sides) -> Callable[[Any], Any]:
         reading_options,
         *preparation_options(),
     ]
-    names = [field.name for field in fields(TableOptions) if field.name != "sides"]
+    names = [field.name for field in fields(TableOptions) if field.name not in ("sides", "public_recipe")]
     return packed("columns", partial(TableOptions, sides), names, options)
 
 
@@ -210,7 +212,8 @@ class TableNoise:
                 f"--smoothing={columns.smoothing:g} with --table-epsilon: noise fills the cells; leave it out"
             )
         domain = self._domain()
-        table = _read_row_by_row(replace(columns, smoothing=0.0, decimal=columns.decimal or "none"), source)
+        columns = replace(columns, smoothing=0.0, decimal=columns.decimal or "none", public_recipe=True)
+        table = _read_row_by_row(columns, source)
         try:
             return private_table(
                 table,

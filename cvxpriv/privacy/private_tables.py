@@ -66,7 +66,8 @@ def private_table(
     Parameters
     ----------
     table : JointTable
-        A table with counts, and without smoothing.
+        A table with counts, and without smoothing. Prepare its rows with ``public_recipe=True``: other recipes are
+        refused by what the records are. That there is a record, and none outside the domain, is taken for public.
     epsilon : float
         > 0.
     delta : float

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -262,6 +262,26 @@ class Facts:
     @cached_property
     def _by_name(self) -> dict[str, Fact]:
         return {fact.name: fact for fact in (*self.about, *self.settings, *self.facts)}
+
+
+def without_clock(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table without its columns of times."""
+    return frame.drop(columns=[name for name in ("seconds", "solver_seconds", "ms") if name in frame])
+
+
+def untimed(facts: Facts) -> Facts:
+    """Return facts without times, which a machine adds to what it was given: results to be published have none."""
+
+    def bare(section: Section) -> Section:
+        tables = [replace(table, frame=without_clock(table.frame)) for table in section.tables]
+        return replace(section, tables=tables, brief=section.brief and bare(section.brief))
+
+    return replace(
+        facts,
+        facts=[fact for fact in facts.facts if fact.name != "seconds"],
+        sections=[bare(section) for section in facts.sections],
+        tables={name: without_clock(frame) for name, frame in facts.tables.items()},
+    )
 
 
 def _media_type(data: bytes) -> str | None:

@@ -19,7 +19,7 @@ from cvxpriv.mechanisms.disclosure import Disclosure
 from cvxpriv.mechanisms.plots import plot_history, plot_mechanism
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
-from cvxpriv.reports.facts import Fact, Picture, Section, Table
+from cvxpriv.reports.facts import Fact, Picture, Section, Table, without_clock
 from cvxpriv.reports.files import write_text
 from cvxpriv.reports.formatting import exact_zero, format_number, is_number
 from cvxpriv.reports.heatmaps import heatmap_of
@@ -342,7 +342,8 @@ def files_of(run: Run) -> dict[str, Callable[[Path], Path]]:
     """Return the files that a run is written to beside its page: every start's history, and the mechanism."""
 
     def history(path: Path) -> Path:
-        return write_text(path, csv_text(run.log.frame()))
+        log = run.log.frame()
+        return write_text(path, csv_text(log if run.problem.table.protection is None else without_clock(log)))
 
     return {"history.csv": history, "mechanism.json": run.as_mechanism().save}
 

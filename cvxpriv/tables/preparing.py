@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from cvxpriv.errors import DataError, suggest, warn
+from cvxpriv.errors import DataError, PrivacyError, suggest, warn
 from cvxpriv.numerics.arguments import real_numbers
 from cvxpriv.numerics.arrays import Array, IntArray
 from cvxpriv.numerics.doors import door
@@ -35,6 +35,7 @@ def prepare(
     columns: Sequence[str] | None = None,
     count: str | None = None,
     missing_text: Sequence[str] | None = None,
+    public_recipe: bool = False,
 ) -> Prepared:
     """Prepare raw rows for a table, and write down how.
 
@@ -62,11 +63,17 @@ def prepare(
         The column with the number of records.
     missing_text : sequence of str, optional
         The symbols that stand for a missing value, such as "?" or -99, beside empty cells.
+    public_recipe : bool
+        Whether the recipe must be the same whatever the rows are, as `private_table` needs it. Quantiles, ``rare`` and
+        ``top`` are then refused, merged symbols need not occur, classes are named by their edges alone ("30 to below
+        50"), and no warning speaks of the rows.
 
     Raises
     ------
     DataError
         An unknown column, a value that fits no step, a merged symbol that does not occur, missing values.
+    PrivacyError
+        A public recipe would be read off the rows.
 
     Warns
     -----
@@ -85,23 +92,51 @@ def prepare(
     """
     chosen = [name for name in frame.columns if name != count] if columns is None else listed(columns, "columns")
     require_columns(frame, chosen, "columns")
+    if public_recipe:
+        _require_public(bins, rare, top)
     spelt = None if missing_text is None else tuple(listed(missing_text, "missing_text"))
     first = Recipe((), missing, () if columns is None and count is None else tuple(chosen), spelt)
     kept = first.apply(frame)
     weights = pd.Series(count_column(kept, count), index=kept.index)
     steps: list[Step] = []
     for name, edges in _by_column(bins, chosen, "bins").items():
-        steps.append(_bins(first, kept[name], weights, name, edges))
+        step = _bins(first, kept[name], weights, name, edges)
+        steps.append(replace(step, whole=False) if public_recipe and isinstance(step, Bins) else step)
     for name, merges in _by_column(merge, chosen, "merge").items():
         for into, values in _by_column(merges, None, f"merge of {name!r}").items():
-            steps.append(_merge(_current(kept, name, first, steps), merge_of(name, into, values)))
+            step = merge_of(name, into, values)
+            if not public_recipe:
+                step = _merge(set(_current(kept, name, first, steps)), step)
+            elif names := _named(name, steps):
+                step = _merge(names, step)
+            steps.append(step)
     for sizes, argument in ((rare, "rare"), (top, "top")):
         for name, size in _sizes(sizes, chosen, argument).items():
             steps += _kept(_current(kept, name, first, steps), weights, name, argument, size)
     recipe = replace(first, steps=tuple(steps))
     made = recipe.apply(kept)
-    _tell_suspects(kept, made, recipe, chosen)
+    if not public_recipe:
+        _tell_suspects(kept, made, recipe, chosen)
     return Prepared(made, recipe, len(frame) - len(kept))
+
+
+def _require_public(bins: object, rare: object, top: object) -> None:
+    """Refuse steps that are read off the rows."""
+    edges = bins.items() if isinstance(bins, Mapping) else ()
+    quantiles = [f"bins of {name!r}" for name, text in edges if isinstance(text, str) and text.startswith("quantiles")]
+    given = [name for name, sizes in (("rare", rare), ("top", top)) if sizes]
+    if named := [*quantiles, *given]:
+        raise PrivacyError(
+            f"{named[0]}: the step would be read off the records, and no noise covers that: give public edges, or name "
+            "the values to merge"
+        )
+
+
+def _named(column: str, steps: Sequence[Step]) -> set[str]:
+    """Return the symbols that a column has by its classes, and by what they were merged into; none without classes."""
+    mine = [step for step in steps if step.column == column]
+    classes = {label for step in mine if isinstance(step, Bins) for label in step.labels}
+    return classes and classes | {step.into for step in mine if isinstance(step, Merge)}
 
 
 def _tell_suspects(kept: pd.DataFrame, made: pd.DataFrame, recipe: Recipe, columns: Sequence[str]) -> None:
@@ -153,11 +188,11 @@ def _bins(
     skipped = MISSING if first.missing == "symbol" else None
     distinct = [text for text in texts.unique() if text != skipped]
     numbers = texts.map(dict(zip(distinct, numbers_in(distinct, column), strict=True))).dropna().astype(float)
-    if numbers.empty:
-        raise DataError(f"bins of {column!r}: the column holds no number; leave it out")
     if not isinstance(edges, str):
         given = tuple(map(float, real_numbers(listed(edges, f"bins of {column!r}"), f"bins of {column!r}")))
         return Bins(column, given, whole=_whole([*given, *numbers]))
+    if numbers.empty:
+        raise DataError(f"bins of {column!r}: the column holds no number; leave it out")
     found = _quantiles(
         np.array(numbers, dtype=np.float64),
         np.array(weights.loc[numbers.index], dtype=np.int64),
@@ -183,8 +218,7 @@ def _whole(numbers: Sequence[float]) -> bool:
     return all(float(number).is_integer() for number in numbers)
 
 
-def _merge(values: pd.Series[Any], merge: Merge) -> Merge:
-    present = set(values)
+def _merge(present: set[str], merge: Merge) -> Merge:
     for value in merge.values:
         if value not in present:
             raise DataError(

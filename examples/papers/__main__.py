@@ -1,6 +1,6 @@
 """Every figure and table of the papers, drawn again: `make papers`.
 
-    python examples/papers                                # all of them, into docs/pictures
+    python examples/papers                                # all into docs/pictures, but for those of NEEDS_FILES
     python examples/papers --only pf_fig1 --only istdp_path
     python examples/papers --text                         # only the verdicts and the README: nothing is drawn
 
