@@ -107,7 +107,8 @@ def _every_fact(facts: Facts) -> list[Section]:
             "what it says": [fact.sentence for fact in facts.facts],
         }
     )
-    return [Section("Every figure", tables=[Table(frame)])]
+    filled = frame.loc[:, [name for name in frame if any(frame[name])]]
+    return [Section("Every figure", tables=[Table(filled)])]
 
 
 def _settings(facts: Facts) -> list[Section]:
