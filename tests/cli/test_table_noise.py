@@ -12,9 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from cvxpriv.cli import main
-from cvxpriv.privacy import private_tables
-
-from cvxpriv.privacy import Budget
+from cvxpriv.privacy import Budget, private_tables
 
 from .conftest import Run, one_error_line
 from .design_cases import BARE, FEW
