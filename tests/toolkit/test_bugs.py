@@ -79,7 +79,7 @@ def _lying(monkeypatch: pytest.MonkeyPatch, liar: str) -> None:
         if solver != liar or answer.values is None:
             return answer
         moved = {name: value + 0.5 for name, value in answer.values.items()}
-        measures = replace(answer.measures, displacement=0.5)
+        measures = replace(answer.measures, displacement=0.5, drift=0.5)
         return replace(answer, values=moved, objective=answer.objective + 0.5, measures=measures, bound=float("nan"))
 
     monkeypatch.setattr(task, "solver_answer", lie)
