@@ -1,0 +1,153 @@
+"""Ready constraints whose sets are polytopes, in the funnel and in inference: optimum and price by another route.
+
+The constraints are written out here as inequalities between cells: a sum of peaks or of positive parts over three
+outputs is at most a bound iff each choice of outputs, or of an input for each output, is. SLSQP starts from random
+corners of that polytope, and the price is compared with what it finds a little to both sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog, minimize
+
+import cvxpriv as cpv
+from cvxpriv.constraints import ReadyConstraint, from_document
+from cvxpriv.numerics.arrays import Array
+
+from .test_inference_counted import EVERY, MAKERS, TABLE
+
+OUTPUTS, RATE, BETA, STEP = 3, 0.03, 0.1, 2e-3
+THREE = np.array([[0.9, 0.08, 0.4], [0.025, 0.82, 0.05], [0.075, 0.1, 0.55]]) * [0.3, 0.4, 0.3]
+#: Their sets are no polytopes; they are compared in `test_funnel_constraints` and `test_ready_constraints`.
+CURVED = {"renyi_differential_privacy", "f_information"}
+#: These name cells or compare them; that a run obeys them is in `test_funnel_constraints`.
+CELLS = {"fixed", "floor", "forbidden", "monotone", "output_marginal", "symmetric"}
+SUBSETS = [np.array(chosen, dtype=float) for chosen in product((0, 1), repeat=OUTPUTS)]
+NUMBERS = ("epsilon", "delta", "bound")
+
+
+def upper_limits(constraint: ReadyConstraint, table: Array) -> Iterator[tuple[Array, float]]:
+    """Matrices A, (|inputs|, |outputs|), and bounds b with sum A p(u|y) <= b."""
+    kind, given = constraint.kind, dict[str, Any](constraint.parameters)
+    prior, inputs, cells = table.sum(axis=0), table.shape[1], np.eye(OUTPUTS)
+    by_s, bound, epsilon = table / table.sum(axis=1, keepdims=True), given.get("bound"), given.get("epsilon")
+    if kind in ("local_differential_privacy", "metric_differential_privacy"):
+        for y, z in product(range(inputs), repeat=2):
+            loss = epsilon * np.asarray(given["distance"])[y, z] if "distance" in given else epsilon
+            for chosen in SUBSETS if y != z else []:
+                pair = np.outer(np.eye(inputs)[y] - np.exp(loss) * np.eye(inputs)[z], chosen)
+                if given.get("delta") or chosen.sum() == 1:
+                    yield pair, given.get("delta", 0.0)
+    elif kind in ("local_information_privacy", "pointwise_leakage"):
+        for row, output in product(np.eye(inputs) if given["of"] == "input" else by_s, cells):
+            yield np.outer(row - np.exp(epsilon) * prior, output), 0.0
+            if kind == "local_information_privacy":
+                yield np.outer(np.exp(-epsilon) * prior - row, output), 0.0
+    elif kind == "bayes_vulnerability":
+        worlds = np.diag(prior) if given["of"] == "input" else table
+        gains = worlds if given["gain"] is None else np.asarray(given["gain"]) @ worlds
+        yield from ((np.stack(choice, axis=1), bound) for choice in product(gains, repeat=OUTPUTS))
+    elif kind == "group_fairness":
+        members = by_s
+        if given["groups"] is not None:
+            members = np.stack([prior * (np.asarray(given["groups"]) == g) for g in sorted(set(given["groups"]))])
+            members /= members.sum(axis=1, keepdims=True)
+        for one, other in product(members, repeat=2):
+            yield from ((np.outer(one - other, chosen), bound) for chosen in SUBSETS)
+    elif kind == "total_variation_to_prior":
+        away = np.eye(inputs) - prior
+        if given["average"]:
+            for chosen in product(SUBSETS, repeat=inputs):
+                yield sum(prior[y] * np.outer(away[y], chosen[y]) for y in range(inputs)), bound
+        else:
+            yield from ((np.outer(row, chosen), bound) for row in away for chosen in SUBSETS)
+    elif kind == "maximal_leakage":
+        for choice in product(np.eye(inputs), repeat=OUTPUTS):
+            yield np.stack(choice, axis=1), float(np.exp(bound))
+    elif kind == "expected_distortion":
+        yield prior[:, None] * np.asarray(given["distortion"]), bound
+
+
+def information(joint: Array) -> float:
+    joint = np.maximum(joint, 1e-15)
+    alone = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0)
+    return float((joint * np.log(joint / alone)).sum())
+
+
+def searched(model: str, constraint: ReadyConstraint, near: Array) -> float:
+    """The least leakage, or negative worth, by SLSQP from a mechanism and from mixtures of random corners."""
+    table = THREE if model == "funnel" else TABLE
+    prior, s_given_y = table.sum(axis=0), table / table.sum(axis=0)
+    A, b = zip(*upper_limits(constraint, table), strict=True)
+    rows, limits = np.reshape(A, (-1, prior.size * OUTPUTS)), np.array(b)
+    equal, values = np.kron(np.eye(prior.size), np.ones(OUTPUTS)), np.ones(prior.size)
+
+    def told(x: Array) -> float:
+        return information(prior[:, None] * x.reshape(-1, OUTPUTS))
+
+    def objective(x: Array) -> float:
+        mechanism = np.maximum(x.reshape(-1, OUTPUTS), 1e-15)
+        accuracy = information(s_given_y @ (prior[:, None] * mechanism))
+        middle = (mechanism + prior @ mechanism) / 2
+        both = mechanism * np.log(mechanism / middle) + (prior @ mechanism) * np.log((prior @ mechanism) / middle)
+        return accuracy if model == "funnel" else BETA * float(prior @ both.sum(axis=1)) - accuracy
+
+    asked: list[dict[str, Any]] = [
+        {"type": "eq", "fun": lambda x: equal @ x - values, "jac": lambda x: equal},
+        {"type": "ineq", "fun": lambda x: limits - rows @ x, "jac": lambda x: -rows},
+    ]
+    if model == "funnel":
+        asked.append({"type": "ineq", "fun": lambda x: told(x) - RATE})
+    random, starts = np.random.default_rng(0), [near.ravel()]
+    for share in (0.0, 0.1, 0.2, 0.3, 0.5):
+        ends = [linprog(random.normal(size=near.size), rows, limits, equal, values, bounds=(0, 1)).x for _ in range(2)]
+        starts.append((1.0 - share) * ends[0] + share * ends[1])
+    best = np.inf
+    for start in starts:
+        options = {"maxiter": 300, "ftol": 1e-12}
+        x = minimize(objective, start, bounds=[(0, 1)] * near.size, constraints=asked, options=options).x
+        missed = [np.abs(equal @ x - values).max(), -x.min(), *(rows @ x - limits)]
+        if max([*missed, RATE - told(x) if model == "funnel" else 0.0]) <= 1e-7:
+            best = min(best, objective(x))
+    return best
+
+
+CASES = [
+    pytest.param(model, one, marks=[] if quick else pytest.mark.slow, id=f"{model}-{one.name}")
+    for model in ("funnel", "inference")
+    for one, *_ in EVERY
+    if one.kind not in CURVED | CELLS and np.shape(one.parameters.get("gain")) in ((), (len(TABLE), len(TABLE)))
+    for quick in [model == "funnel" and one.kind == "pointwise_leakage"]
+]
+
+
+def test_every_ready_constraint_is_among_the_cases() -> None:
+    assert {case.values[1].kind for case in CASES} | CURVED | CELLS == MAKERS
+
+
+@pytest.mark.parametrize(("model", "constraint"), CASES)
+def test_optimum_and_price_are_those_of_a_search_over_inequalities(model: str, constraint: ReadyConstraint) -> None:
+    if model == "funnel":
+        run: Any = cpv.models.PrivacyFunnel(THREE, RATE, rate_unit="nats", size_y=OUTPUTS)
+    else:
+        run = cpv.models.InferenceAsService(TABLE, BETA, size_u=OUTPUTS)
+    run = run.constrain("asked", constraint).solve()
+    least = searched(model, constraint, run.mechanism)
+    assert (run.leakage if model == "funnel" else -run.objective) == pytest.approx(least, abs=1e-6)
+    given = constraint.parameters
+    for _, per, price in run.shadow_prices.itertuples(index=False):
+        if per in NUMBERS:
+            value = given[per]
+            low, high = (
+                searched(model, moved, run.mechanism)
+                for to in (value - STEP, value + STEP)
+                if (moved := from_document({"constraint": constraint.kind, "parameters": {**given, per: to}}))
+            )
+            # Nearby, the optimum is concave or convex in the number: the price lies between the two chords.
+            chords = sorted([(low - least) / STEP, (least - high) / STEP])
+            assert chords[0] - 2e-3 <= price <= chords[1] + 2e-3
