@@ -100,8 +100,8 @@ def prepare(
     weights = pd.Series(count_column(kept, count), index=kept.index)
     steps: list[Step] = []
     for name, edges in _by_column(bins, chosen, "bins").items():
-        step = _bins(first, kept[name], weights, name, edges)
-        steps.append(replace(step, whole=False) if public_recipe and isinstance(step, Bins) else step)
+        classes = _bins(first, kept[name], weights, name, edges)
+        steps.append(replace(classes, whole=False) if public_recipe and isinstance(classes, Bins) else classes)
     for name, merges in _by_column(merge, chosen, "merge").items():
         for into, values in _by_column(merges, None, f"merge of {name!r}").items():
             step = merge_of(name, into, values)
