@@ -19,6 +19,7 @@ from . import kkt, lagrangian
 from .accelerated import MEMORY, Packed
 from .blocks import centre, dual, party, total_share
 from .factor import Factor
+from .joint import Joining
 from .problem import Problem
 from .rho import Following
 from .schemes import Scheme
@@ -62,6 +63,7 @@ def schedule(
     adapt_rho: bool = False,
     follow: bool = False,
     accelerate: bool = False,
+    joint: bool = False,
     constraints: Constraints = (),
     gap: float = 0.0,
 ) -> Loop:
@@ -71,6 +73,7 @@ def schedule(
     the plain order, from x = z = y = 0, leaves x where it is.
 
     `follow`: Whether rho follows the curvature of the loss (`rho.Following`).
+    `joint`: Whether Newton's method on all columns may end a run (`joint.Joining`).
     `gap`: Certified gap, as a part of the objective, at which a start is done too; 0 for none.
     """
     parties, z, y = one_pass(problem, scheme, factors, constraints)
@@ -79,12 +82,13 @@ def schedule(
         steps.append(balance(problem, factors))
     packing = Packed(problem, scheme, factors, constrained=bool(constraints))
     anderson = Anderson(packing, MEMORY) if accelerate else None
+    accelerator = Following(problem, scheme, anderson, factors) if follow else anderson
     return Loop(
         Sweep(steps, fused=packing.one_pass if accelerate and packing.lean else None),
         stop=stopping(tol, gap),
         limit=limit,
         measure=measure(problem, scheme, factors, constraints, gap),
-        accelerate=Following(problem, scheme, anderson, factors) if follow else anderson,
+        accelerate=Joining(problem, scheme, factors, accelerator, tol) if joint else accelerator,
         name=LOOP,
     )
 

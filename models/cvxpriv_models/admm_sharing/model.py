@@ -36,6 +36,7 @@ from . import algorithm, kkt, options
 from .assumptions import Assumptions, check, require_guarantee
 from .bounds import ADJACENCIES
 from .factor import Factor
+from .joint import JOINT, may_join
 from .on_rows import SharingOnRows
 from .private import solve_private
 from .private_run import PrivateSharingRun
@@ -194,7 +195,8 @@ class ADMMSharing(LearningModel):
         follow = rho is None and not adapt_rho and who.name == "closed_form" and not self.constraints
         follow = follow and may_follow(self.problem, chosen)
         limit, asked = max_iter or MAX_ITER, 0.0 if self.constraints else kkt.gap_asked(self.problem, gap, tol)
-        settings = Settings(chosen.name, who.name, weight, anderson, adapt_rho, limit, tol, follow, asked)
+        together = anderson and accelerate == "auto" and not self.constraints and may_join(self.problem)
+        settings = Settings(chosen.name, who.name, weight, anderson, adapt_rho, limit, tol, follow, together, asked)
         points = initial_points(init, (self.problem.columns,), starts, seed, lambda: self.problem.random_scale)
         work = partial(self._from, settings=settings, engine=who, callback=callback)
         return best_start(work, points, n_jobs=n_jobs, progress=progress)
@@ -356,6 +358,7 @@ class ADMMSharing(LearningModel):
             adapt_rho=settings.adapt_rho,
             follow=settings.follow,
             accelerate=settings.accelerate,
+            joint=settings.joint,
             constraints=self.constraints,
             gap=settings.gap,
         )
@@ -394,6 +397,7 @@ class ADMMSharing(LearningModel):
             seconds=seconds,
             problem=problem,
             log=context.history,
+            joint=JOINT in state,
             constraints=self.constraints,
             interrupted=context.interrupted,
             overdue=context.overdue,

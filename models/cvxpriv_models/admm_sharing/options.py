@@ -53,7 +53,8 @@ Accelerate = Annotated[
     str,
     Option(
         "Combine the last passes (Anderson), with the same optimum and fewer passes. `auto` does so where it has a "
-        "guarantee: a convex loss, exact updates, a method that converges",
+        "guarantee: a convex loss, exact updates, a method that converges; and where passes are slow on few columns it "
+        "ends them by Newton steps on all parties' columns together",
         choices=("auto", "none", "anderson"),
     ),
 ]

@@ -44,6 +44,7 @@ class Settings:
     max_iter: int
     tol: float
     follow: bool = False
+    joint: bool = False
     gap: float = 0.0
 
 
@@ -152,11 +153,22 @@ class SharedFit(LearningRun):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class SharingRun(SharedFit, Fitted):
-    """A solved sharing problem: see `SharedFit` and `Fitted`."""
+    """A solved sharing problem: see `SharedFit` and `Fitted`.
+
+    Attributes
+    ----------
+    joint : bool
+        Whether Newton's method on all parties' columns together ended it, after slow passes: `accelerate`.
+    """
 
     open: ClassVar[str] = "What the parties share in each pass, and every coefficient,"
 
+    joint: bool = False
     constraints: Constraints = field(default=(), metadata=UNSAVED)
+
+    @property
+    def reached(self) -> str:
+        return f"{super().reached}{', by Newton steps on all columns together' if self.joint else ''}"
 
     @cached_property
     def factors(self) -> tuple[Factor, ...]:
