@@ -45,10 +45,10 @@ def lies_in_the_range_of_one(vector: Array) -> bool:
 @pytest.mark.filterwarnings("ignore:noise='printed'")
 def test_theorem_1_noise_tells_two_data_sets_apart_with_certainty() -> None:
     found = audit(
-        lambda part: released(part, "printed"), ONE, OTHER, delta=1e-5, runs=100, event=lies_in_the_range_of_one
+        lambda part: released(part, "printed"), ONE, OTHER, delta=1e-5, runs=300, event=lies_in_the_range_of_one
     )
-    assert (found.hits, found.hits_neighbour) == (100, 0)
-    assert found.epsilon > 3.0  # the claim is 1; with 100 runs little more can be shown
+    assert (found.hits, found.hits_neighbour) == (300, 0)
+    assert found.epsilon > 4.0  # the claim is 1; with 300 runs no more can be shown
 
 
 @pytest.mark.slow

@@ -92,7 +92,7 @@ class Joining:
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """Where the steps of z and the copy of x lead from x, with slopes `y` and `u`; the copy is a step at `argument`."""
+    """A point x, and the steps of z and of the copy from it, with slopes `y` and `u`; the copy's is at `argument`."""
 
     x: Array
     share: Array
