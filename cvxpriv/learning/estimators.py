@@ -94,9 +94,7 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
             The guarantee that was asked for cannot be given, or the budget does not hold it.
         """
         name = type(self).__name__
-        if (
-            "sample_weight" in refused
-        ):  # no argument by that name: scikit-learn reads off the signature who takes weights
+        if "sample_weight" in refused:  # by a signature, scikit-learn tells who takes weights
             raise ModelError(
                 f"sample_weight: {name} takes none, since private weights would be part of an objective that everyone "
                 "knows; leave it out, or take PrivateSparseLogisticRegression"

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arguments import require_counts, require_positive, require_seed
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
 
-from .problem import Part, Problem
+from .problem import Problem, together
 from .run import Fitted
 
 #: Standard deviation of the coefficients that SGD starts from: SHARING section 5 starts it "with random numbers".
@@ -101,7 +100,7 @@ def pooled(problem: Problem, parties: Sequence[int] | None = None, **options: An
             f"scikit-learn fits the logistic and the squared loss with penalty='l2' and lam > 0, not {problem!r}: "
             "use ADMMSharing([...]).solve() on these parties"
         )
-    model = _peer(problem, options).fit(_together(parts), problem.y, sample_weight=problem.weights)
+    model = _peer(problem, options).fit(together(parts), problem.y, sample_weight=problem.weights)
     ends = np.cumsum([part.shape[1] for part in parts])[:-1]
     return Fitted(np.split(np.ravel(model.coef_), ends), problem.loss.name, problem.classes)
 
@@ -125,9 +124,3 @@ def _peer(problem: Problem, options: dict[str, Any]) -> Any:
         return Ridge(**{"alpha": problem.lam, "fit_intercept": False, "tol": 1e-10, **options})
     ours = {"C": 1.0 / problem.lam, "fit_intercept": False, "tol": 1e-10, "solver": "newton-cholesky", "max_iter": 1000}
     return LogisticRegression(**{**ours, **options})
-
-
-def _together(parts: Sequence[Part]) -> Part:
-    if any(sparse.issparse(part) for part in parts):
-        return sparse.csr_array(sparse.hstack([sparse.csr_array(part) for part in parts]))
-    return np.hstack([np.asarray(part) for part in parts])

@@ -28,7 +28,7 @@ from . import kkt
 from .accelerated import ARGUMENT
 from .factor import Factor
 from .gram import weighted_gram
-from .problem import Problem
+from .problem import Problem, together
 from .schemes import Scheme
 
 #: Passes after which it is tried: most runs have ended by then, and a later try begins nearer.
@@ -111,8 +111,7 @@ class Joint:
 
     def __init__(self, problem: Problem, view: Values, r: Array) -> None:
         self.problem, self.r, self.y, self.z = problem, r, view["y"], view["z"]
-        stacked = sparse.hstack(problem.parts) if any(map(sparse.issparse, problem.parts)) else np.hstack(problem.parts)
-        self.factor = Factor(stacked if isinstance(stacked, np.ndarray) else sparse.csr_array(stacked))
+        self.factor = Factor(together(problem.parts))
         self.x = np.concatenate([view[f"x/{m}"] for m in range(problem.parties)])
         squares = self.factor.part.power(2) if sparse.issparse(self.factor.part) else self.factor.part**2
         self.a = np.asarray(squares.T @ r)
@@ -167,7 +166,7 @@ class Joint:
         matrix = root[:, None] * weighted_gram(self.factor.stored, each) * root
         matrix[np.diag_indices_from(matrix)] += 1.0 - slope + self.hold
         try:
-            return -root * np.asarray(linalg.solve(matrix, root * gradient, assume_a="pos"))
+            return np.asarray(-root * linalg.solve(matrix, root * gradient, assume_a="pos"), dtype=np.float64)
         except (linalg.LinAlgError, ValueError):
             return None
 

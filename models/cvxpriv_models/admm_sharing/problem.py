@@ -201,3 +201,10 @@ def _weights(weights: ArrayLike | None, samples: int) -> Array:
             f"weights must be {samples} finite numbers > 0, one a sample, at most {LARGEST:g}: drop samples of weight 0"
         )
     return given
+
+
+def together(parts: Sequence[Part]) -> Part:
+    """Return the columns of all parties side by side, (N, d)."""
+    if any(sparse.issparse(part) for part in parts):
+        return sparse.csr_array(sparse.hstack([sparse.csr_array(part) for part in parts]))
+    return np.hstack([np.asarray(part) for part in parts])

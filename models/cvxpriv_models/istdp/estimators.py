@@ -53,7 +53,7 @@ class PrivateSparseEstimator(LinearEstimator):
     ) -> None:
         self._keep(locals())
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **refused: Any) -> Self:
         """Fit the model: see `LinearEstimator.fit`; a classifier takes more than two classes, too.
 
         Parameters
@@ -66,7 +66,7 @@ class PrivateSparseEstimator(LinearEstimator):
         """
         self._weights = sample_weight
         try:
-            super().fit(X, y)
+            super().fit(X, y, **refused)
         finally:
             del self._weights
         return self
