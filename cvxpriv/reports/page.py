@@ -246,8 +246,8 @@ def _counts(column: list[Cell]) -> list[tuple[str, str, int]]:
 
 SHARED_DIGITS = 2
 """Number of significant digits on a page for others."""
-WORDS = frozenset({"private", "public", "publish", "divergence"})
-"""Facts about the data that are words and no secret: the columns, and what may be done with the result."""
+WORDS = frozenset({"private", "public", "divergence"})
+"""Facts about the data that are words and no secret; `publish` is about the mechanism, which such a page withholds."""
 WARNING = "Private: do not publish. This page is computed from private data without noise."
 CAUTION = (
     "This page is made to be handed on, and is not differentially private: it is computed from private data without "

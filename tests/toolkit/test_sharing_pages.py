@@ -84,7 +84,7 @@ def test_the_page_for_others_has_two_digits_and_no_mechanism_count_or_option(fac
     assert '"cells"' not in html
     assert "not differentially private" in words
     assert "max_iter" not in words
-    assert {"private", "public", "publish"} == {fact.name for fact in for_page(facts, "shareable").about}
+    assert {"private", "public"} == {fact.name for fact in for_page(facts, "shareable").about}
 
 
 def test_the_internal_page_says_first_that_it_is_private(facts: Facts) -> None:
