@@ -42,7 +42,7 @@ from cvxpriv.mechanisms.mechanism import Mechanism
 from cvxpriv.numerics.arguments import require_workers
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.sizes import Size, of_resampling, require_feasible
-from cvxpriv.reports.facts import Facts, untimed
+from cvxpriv.reports.facts import Facts
 from cvxpriv.runs.mechanism_model import MechanismModel
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
 from cvxpriv.runs.noise_costs import DRAWS
@@ -263,7 +263,6 @@ def design(terminal: Terminal, model: Model, source: str, asked: Asked) -> Facts
         except KeyboardInterrupt:
             pass
         facts = run.described(Beside(source, curve, check, found, interrupt.pressed, mechanisms, costs))
-        facts = untimed(facts) if facts.published else facts
         return proved(terminal, run, facts) if asked.certify and not interrupt.pressed else facts
 
 

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from cvxpriv.errors import DataError, ModelError, suggest
 from cvxpriv.numerics.later import pd
-from cvxpriv.reports.facts import Fact, Facts, Section, Table, untimed
+from cvxpriv.reports.facts import Fact, Facts, Section, Table
 from cvxpriv.reports.files import PathLike, write_text
 from cvxpriv.reports.formatting import DIGITS, MISSING, format_cell, is_number
 from cvxpriv.reports.provenance import machine, versions
@@ -272,7 +272,6 @@ def for_page(facts: Facts, page: str) -> Facts:
     if facts.published is None:
         return facts
     if facts.published:
-        facts = untimed(facts)
         return replace(facts, messages=[OPEN, *facts.messages]) if page == SHAREABLE else facts
     if page == INTERNAL:
         return replace(facts, messages=[WARNING, *facts.messages])

@@ -101,7 +101,7 @@ class AlternatingRun(MechanismRun["AlternatingModel", Settings]):
     def blocks(self) -> dict[str, Block]:
         return self.problem.blocks()
 
-    def described(self, beside: Beside) -> Facts:
+    def _described(self, beside: Beside) -> Facts:
         return alternating_facts(self, beside, self.problem.sides, self.figures, self.problem.options)
 
     def as_mechanism(self) -> Mechanism:

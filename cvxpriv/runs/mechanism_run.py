@@ -21,7 +21,7 @@ from cvxpriv.mechanisms.mechanism import Mechanism, stochastic_matrix
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
-from cvxpriv.reports.facts import Facts
+from cvxpriv.reports.facts import Facts, untimed
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.readers import INTERNAL
 from cvxpriv.runs.codec import decoded, encoded, fields_of, starts_of
@@ -149,8 +149,13 @@ class MechanismRun(Run, Generic[Problem, Settings]):
         """Return the mechanism with its alphabets and figures, ready to be saved and applied to rows."""
 
     @abstractmethod
+    def _described(self, beside: Beside) -> Facts:
+        """Return all facts of the run, and of the results that were computed beside it."""
+
     def described(self, beside: Beside) -> Facts:
-        """Return the facts of the run, and of the results that were computed beside it."""
+        """Return the facts of the run and of what was computed beside it; without times where they may be published."""
+        facts = self._described(beside)
+        return untimed(facts) if facts.published else facts
 
     @property
     def facts(self) -> Facts:

@@ -194,7 +194,7 @@ class InferenceRun(MechanismRun[Problem, Settings]):
             noisy=NoisyCounts.of(table),
         )
 
-    def described(self, beside: Beside) -> Facts:
+    def _described(self, beside: Beside) -> Facts:
         return inference_facts(self, beside, self.local_gap, self.gap, self.bound, self.note)
 
     def saved(self) -> dict[str, Any]:

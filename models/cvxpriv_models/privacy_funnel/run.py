@@ -107,7 +107,7 @@ class FunnelRun(MechanismRun[Problem, Settings]):
         columns = joint[:, used] / joint[:, used].sum(axis=0)
         return {**found, "columns": columns_block(self.problem.table.probabilities, self.problem.rate, columns)}
 
-    def described(self, beside: Beside) -> Facts:
+    def _described(self, beside: Beside) -> Facts:
         return funnel_facts(self, beside, self.bound)
 
     def as_mechanism(self) -> Mechanism:
