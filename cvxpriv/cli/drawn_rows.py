@@ -119,9 +119,10 @@ class Drawing:
         """Return what stayed behind, and what the figures do not cover."""
         left = [*mechanism.inputs.columns, *(["the private columns"] if mechanism.private_columns else [])]
         behind = f"{', '.join(left[:-1])} and {left[-1]}" if len(left) > 1 else left[0]
+        beside = f" Nor do they speak of {', '.join(self.keep)} beside it." if self.keep else ""
         return paragraph(
             f"{behind} stayed behind. The figures speak of one draw a row: a second release of the same rows tells "
-            "more." + (f" Nor do they speak of {', '.join(self.keep)} beside it." if self.keep else "")
+            f"more, even where one tells nothing.{beside}"
         )
 
 

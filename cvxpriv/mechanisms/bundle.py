@@ -26,7 +26,7 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.document import records
 from cvxpriv.reports.files import PathLike, write_bytes
-from cvxpriv.reports.formatting import exact_zero, format_number, paragraph, table
+from cvxpriv.reports.formatting import DIGITS, exact_zero, format_number, paragraph, table
 from cvxpriv.reports.sets import Content, write_set
 from cvxpriv.reports.text import csv_text
 from cvxpriv.tables.protection import may_publish
@@ -49,6 +49,8 @@ FORMAT, VERSION = "cvxpriv bundle", 2
 DOCUMENT, ROWS = "bundle.json", "rows.csv"
 STEP = 0.05
 """Step to which the codebook is rounded where P(Y|X) stays at home."""
+FEWER = 3
+"""Significant digits of the figures of a private table."""
 WITHHELD = (
     "P(Y|X) is not in this bundle: it was designed on private data without noise, and tells of them. The codebook is "
     f"rounded to steps of {STEP:.0%}, and made with the frequencies below; what is left in it, and the figures, come "
@@ -65,8 +67,9 @@ NOISY = (
 )
 PROMISE = (
     "Each row was drawn once from P(Y|X), and the figures are averages over the population of the table that the "
-    "mechanism was designed on. They promise nothing about a single person, about other attributes, about two releases "
-    "of the same rows, or about columns that were kept beside the output."
+    "mechanism was designed on. They promise nothing about a single person, about other attributes, or about columns "
+    "that were kept beside the output. A second release of the same rows is not covered: two outputs of a person can "
+    "tell together what neither tells alone."
 )
 DECODE = (
     'In Python, cvxpriv.decode("this folder").frequencies("COLUMN") estimates how often each value of a column occurs, '
@@ -194,9 +197,9 @@ def _utility(
 
 
 def _figures(figures: Mapping[str, float], shown: bool) -> dict[str, float]:
-    """Return the figures; of a private table three digits, as all of them single it out among the tables that fit."""
+    """Return the figures; of a private table fewer digits, as all single it out among the tables that fit."""
     found = {name: exact_zero(figures[name]) for name in ("leakage", "utility", "accuracy") if name in figures}
-    return found if shown else {name: float(f"{value:.3g}") for name, value in found.items()}
+    return found if shown else {name: float(f"{value:.{FEWER}g}") for name, value in found.items()}
 
 
 def within(one: Mapping[str, Any]) -> str:
@@ -223,7 +226,8 @@ def told(utility: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _readme(document: Mapping[str, Any], book: Codebook, matrix: Array) -> str:
-    figures = ", ".join(f"{name} {format_number(value)}" for name, value in document["figures"].items())
+    digits = DIGITS if document["matrix"] is not None else FEWER
+    figures = ", ".join(f"{name} {format_number(value, digits)}" for name, value in document["figures"].items())
     sizes = (
         f"{document['rows']:,} rows. The column {document['column']!r} of {ROWS} is drawn in place of "
         f"{', '.join(document['columns'])}: {matrix.shape[0]} symbols, {matrix.shape[1]} outputs."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -46,6 +47,10 @@ INVERTED = (
     "unbiased is from the outputs alone; where identifiable is False, no number of them determines the frequency."
 )
 SAMPLE = "Intervals are for the population that the rows come from."
+ONCE = (
+    "Each interval holds by itself. Bundles of the same rows are one sample: do not put their rows together. Of two, "
+    "each opened at level 0.975, what lies in both intervals holds at 95 %."
+)
 
 
 @door
@@ -73,10 +78,11 @@ class Decoded:
         """Cautions that a reader needs to read the estimates right."""
         told = self.bundle.stated
         if told is None:
-            return (SAMPLE, UNKNOWN)
+            return (SAMPLE, UNKNOWN, ONCE)
         if isinstance(told, NoisyCounts):
-            return (SAMPLE, COUNTED, INVERTED)
-        return (SAMPLE, STATED.format(step=min(told.step, 1.0)), *([] if self.bundle.matrix is None else [INVERTED]))
+            return (SAMPLE, COUNTED, INVERTED, ONCE)
+        rounded = STATED.format(step=min(told.step, 1.0))
+        return (SAMPLE, rounded, *([] if self.bundle.matrix is None else [INVERTED]), ONCE)
 
     def frequencies(self, *columns: str) -> pd.DataFrame:
         """Estimate how often the values of some columns of X occur together; without columns, the symbols of X.
@@ -145,7 +151,7 @@ def decode(bundle: PathLike, level: float = 0.95) -> Decoded:
     Raises
     ------
     DataError
-        No bundle, a damaged or changed one, one without rows, or a level that is not between 0 and 1.
+        No bundle or several, a damaged or changed one, one without rows, or a level that is not between 0 and 1.
 
     Examples
     --------
@@ -160,6 +166,11 @@ def decode(bundle: PathLike, level: float = 0.95) -> Decoded:
     """
     if isinstance(level, bool) or not isinstance(level, (int, float, np.number)) or not 0 < level < 1:
         raise DataError(f"level={level!r}: expected a number between 0 and 1, such as 0.95")
+    if not isinstance(bundle, (str, os.PathLike)):
+        raise DataError(
+            f"bundle={shown(bundle)}: give one folder or zip file. Bundles of the same rows are one sample, and their "
+            "rows do not go together: open each, as `notes` says"
+        )
     held = read_bundle(bundle)
     if not held.counts.any():
         raise DataError(f"bundle={str(bundle)!r} holds no rows: there is nothing to estimate from")

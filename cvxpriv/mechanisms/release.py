@@ -61,7 +61,8 @@ def release(
 
     - private and public columns never come out; any other column only if it is named in ``keep``. A kept column may
       itself say something of S: no figure of the mechanism accounts for it.
-    - each call draws anew. Two releases of the same rows say more together than the figures of one.
+    - each call draws anew. Two releases of the same rows say more together than the figures of
+      one: where each tells nothing of S, both together can.
     - rows keep their order and get a fresh index: who holds the original rows knows which is which.
 
     `mechanism`: A `Mechanism`, or any object with the same four attributes.

@@ -90,7 +90,7 @@ def _chance(table: JointTable, s: str, x: str) -> list[Fact]:
     if judgement is None:
         return []
     sentence = f"What so many records would show on average if {x} told nothing of {s}."
-    detail = "" if judgement.estimable else "leakage is not estimable: merge symbols"
+    detail = "" if judgement.estimable else f"what {x} tells is not estimable: merge symbols"
     return [Fact("chance", judgement.chance, "nats", sentence, f"of I({s};{x}), by chance", detail)]
 
 

@@ -129,18 +129,25 @@ def separator_of(text: str, usual: str) -> str:
 def below_title(text: str, separators: Sequence[str] = SEPARATORS) -> str:
     """Return a text whose lines above the header are blank: comments that begin with #, and titles of one cell.
 
-    The header is the first line of two cells or more; where one of them is a number, the text stays as it is.
+    The header is the first line of two cells or more; where one of them is a number, the text stays as it is. It gets
+    the separator that stands behind each row and not behind the header.
 
     >>> below_title("# years\\nPatients,,\\nage,sex\\n3,F"), below_title("income\\n1,5"), below_title("#a,b\\n1,3")
     ('\\n\\nage,sex\\n3,F', 'income\\n1,5', '#a,b\\n1,3')
+    >>> below_title("age;sex\\n3;F;\\n4;M;\\n")
+    'age;sex;\\n3;F;\\n4;M;\\n'
     """
     lines = text[: 2**16].splitlines(keepends=True)[:LOOKED_AT]
     rows = [max((next(csv.reader([line], delimiter=mark), []) for mark in separators), key=len) for line in lines]
     for place, cells in enumerate(rows):
         comment = lines[place].startswith("#") and len(cells) not in map(len, rows[place + 1 : place + 2])
         if sum(bool(cell.strip()) for cell in cells) > 1 and not comment:
-            header = not any(cell.strip().replace(".", "").isdigit() for cell in cells)
-            return "\n" * place + text[len("".join(lines[:place])) :] if place and header else text
+            if any(cell.strip().replace(".", "").isdigit() for cell in cells):
+                return text
+            body, rest = rows[place + 1 : LOOKED_AT - 1], text[len("".join(lines[: place + 1])) :]
+            longer = body and all(len(row) == len(cells) + 1 and not row[-1].strip() for row in body)
+            tail = lines[place + 1].rstrip("\r\n ")[-1] if longer else ""
+            return "\n" * place + lines[place].rstrip("\r\n") + tail + "\n" + rest if place or tail else text
     return text
 
 

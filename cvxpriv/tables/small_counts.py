@@ -75,8 +75,8 @@ class Judgement:
         if self.estimable:
             return one_value
         return f"{one_value}{'; ' * bool(one_value)}" + (
-            f"{self.records:,} records for {self.public:,} symbols: leakage is not estimable, since about "
-            f"{self.chance:.3g} of the {self.information:.3g} nats that X seems to tell of S are chance; merge symbols"
+            f"{self.records:,} records for {self.public:,} symbols: what they tell is not estimable, since about "
+            f"{self.chance:.3g} of the {self.information:.3g} nats between both sides are chance; merge symbols"
         )
 
 

@@ -29,7 +29,7 @@ def test_few_records_are_not_estimable_and_many_are() -> None:
     few = judged(JointTable.from_counts(np.ones((4, 80), dtype=int) + np.eye(4, 80, dtype=int)))
     assert few is not None
     assert not few.estimable
-    assert "324 records for 80 symbols: leakage is not estimable" in few.warning
+    assert "324 records for 80 symbols: what they tell is not estimable" in few.warning
     many = judged(JointTable.from_counts([[900, 100], [100, 900]]))
     assert many is not None
     assert many.estimable

@@ -197,3 +197,16 @@ def test_taken_out_separators_are_told_and_one_at_the_end_of_lines_makes_no_colu
     with pytest.warns(DetectedWarning, match="taken out of count: '3,837' of 'count' is read as 3837"):
         frame = read_table(tmp_path / "cells.csv")
     assert list(frame.columns) == ["sex", "count"]
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("top", ["", "# made by hand\n"])
+def test_a_separator_behind_each_row_and_not_behind_the_header_makes_no_column(
+    tmp_path: Path, mark: str, top: str
+) -> None:
+    lines = ["age;job", *(f"{20 + row};{'clerk' if row % 3 else ''};" for row in range(40))]
+    (tmp_path / "rows.csv").write_text(top + "\n".join(lines).replace(";", mark) + "\n")
+    frame = read_table(tmp_path / "rows.csv")
+    assert list(frame) == ["age", "job"]
+    assert frame["age"].to_list() == [str(20 + row) for row in range(40)]
+    assert int(frame["job"].isna().sum()) == 14
