@@ -93,12 +93,9 @@ def _package(requirement: Requirement, extras: tuple[str, ...] | list[str]) -> F
     except PackageNotFoundError:
         if extras:
             return Finding(part, requirement.name, "-", "absent")
-        return Finding(
-            part, requirement.name, "-", "broken", f"pip install '{requirement.name}{requirement.specifier}'"
-        )
+        return Finding(part, requirement.name, "-", "broken", remedy)
     if requirement.specifier.contains(found, prereleases=True):
         return Finding(part, requirement.name, found)
-    remedy = f"pip install '{requirement.name}{requirement.specifier}'"
     return Finding(part, requirement.name, f"{found}, asked for {requirement.specifier}", "broken", remedy)
 
 
@@ -126,7 +123,6 @@ def _solvers() -> Iterator[Finding]:
 
 
 def _extensions() -> Iterator[Finding]:
-    """Yield what packages register, and whether it can be imported."""
     from cvxpriv.errors import ModelError
     from cvxpriv.numerics.extensions import extension, extensions
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
@@ -46,6 +46,7 @@ def learning_command(kind: Kind) -> click.Command:
         for name in [*(name for name in clear if name not in reading), *(name for name in private if name not in clear)]
         if name not in fit.decided
     }
+    budget = " or ".join(f"--{name}" for name in fit.budgets)
 
     def command(
         terminal: Terminal, source: str, report: bool, page: str, out: str, crosscheck: bool | None, **given: Any
@@ -59,7 +60,11 @@ def learning_command(kind: Kind) -> click.Command:
         own = private if wanted else clear
         for name in (name for name in asked if name in posing or name in solving):
             {**posing, **solving, **own}[name].check(asked[name])
-        _require_suitable(fit, [one for name, one in solving.items() if name in asked and name not in own], wanted)
+        if strays := [one.flag for name, one in solving.items() if name in asked and name not in own]:
+            need = (
+                f"goes without {budget}: leave one of them out" if wanted else f"goes with {budget}: give both, or none"
+            )
+            raise ModelError(f"{strays[0]} {need}")
         relation = relation_of(given["schema"], asked.get("adjacency"))
         chosen = {name: asked[name] for name in own if name in asked}
         if "budget" in chosen:
@@ -88,7 +93,6 @@ def learning_command(kind: Kind) -> click.Command:
         *endings(),
     ]
     scaled = "Rows are scaled to a norm of at most 1." if fit.scaled else ""
-    budget = " or ".join(f"--{name}" for name in fit.budgets)
     about = _ABOUT.format(
         budget=budget, covered=kind.runs[1].covered[0].lower() + kind.runs[1].covered[1:], scaled=scaled
     )
@@ -140,7 +144,6 @@ def _merged(fit: type[Fit], clear: Parameter | None, private: Parameter | None) 
 
 
 def _usual(fit: type[Fit], one: Parameter) -> Parameter:
-    """Return an option with its usual value on rows."""
     usual = {**dict.fromkeys(fit.budgets, "not private"), **fit.usual}
     if one.name not in usual:
         return one
@@ -148,18 +151,9 @@ def _usual(fit: type[Fit], one: Parameter) -> Parameter:
 
 
 def _asked(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that were given rather than left to their defaults."""
     context = click.get_current_context()
     usual = (ParameterSource.DEFAULT, ParameterSource.DEFAULT_MAP)
     return {name: value for name, value in given.items() if context.get_parameter_source(name) not in usual}
-
-
-def _require_suitable(fit: type[Fit], strays: Sequence[Parameter], private: bool) -> None:
-    """Refuse, before any row is read, options of the other kind of solve."""
-    if strays:
-        budget = " or ".join(f"--{name}" for name in fit.budgets)
-        need = f"goes without {budget}: leave one of them out" if private else f"goes with {budget}: give both, or none"
-        raise ModelError(f"{strays[0].flag} {need}")
 
 
 def _work(
@@ -169,7 +163,6 @@ def _work(
     options: Mapping[str, Any],
     solvers: tuple[str, ...],
 ) -> None:
-    """Fit, then do the requested extras: other models to compare with, and the cross-check."""
     with watched() as interrupt:
         chosen = fit.solving
         with watching(terminal, "fitting", chosen, interrupt) as watch:

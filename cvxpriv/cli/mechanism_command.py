@@ -278,7 +278,6 @@ def _check_options(model: Model, solving: Mapping[str, Any]) -> None:
 
 
 def _say_sizes(terminal: Terminal, model: Model, size: Size) -> None:
-    """Say what the records allow and what the work can take."""
     judgement = judged(model.problem.table)
     if judgement is not None:
         terminal.say(f"{judgement.sizes}; {size.limit}")
@@ -305,7 +304,6 @@ def _require_feasible(model: Model, asked: Asked) -> Size:
 
 
 def _posed(kind: Kind, table: JointTable, options: Mapping[str, Any], constraints: tuple[str, ...]) -> Model:
-    """Return the model of a table, with its constraints."""
     parsed = {text: parse(text) for text in constraints}
     model: Model = kind(table, **options)
     for text, constraint in parsed.items():
@@ -327,7 +325,6 @@ def _curve(
 
 
 def _costs(terminal: Terminal, model: Model, asked: Asked) -> pd.DataFrame:
-    """Return what noise in the table costs, by epsilon."""
     from cvxpriv.runs.noise_costs import noise_costs
 
     again = asked.again
@@ -351,7 +348,6 @@ def _epsilons(text: str) -> tuple[float, ...]:
 
 
 def _of_crosscheck(title: str, run: MechanismRun[Any, Any], check: CrossCheck) -> Facts:
-    """Return the facts of a cross-check, and of its run."""
     known = run.facts
     shown = [known[name] for name in ("kkt", "start", "iterations")]
     return crosscheck_facts(

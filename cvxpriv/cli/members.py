@@ -82,7 +82,6 @@ class Side:
         return made(kind.command, command, options, self.short, self.about)
 
     def _fit(self, terminal: Terminal, kind: Any, path: str, asked: dict[str, Any], folder: Path) -> Facts:
-        """Return the facts of a fit, with its files."""
         from cvxpriv.distributed.flight_holder import FlightHolder
         from cvxpriv.distributed.keys import keys_in
 

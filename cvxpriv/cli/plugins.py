@@ -194,7 +194,6 @@ class PluginGroup(click.Group):
 
 
 def _words(context: click.Context | None) -> list[str]:
-    """Return the words of a command, without the program's name."""
     if context is None or context.parent is None:
         return []
     return [*_words(context.parent), context.info_name or ""]

@@ -32,7 +32,6 @@ PRIVATE_LAM = 30.0
 
 
 def _posed(file: MembersFile, private: bool, given: dict[str, Any]) -> Callable[[Any, Any], Any]:
-    """Read the labels."""
     from cvxpriv.distributed.keys import keys_in
 
     label, positive = given.pop("label"), given.pop("positive", None)

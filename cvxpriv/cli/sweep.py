@@ -87,7 +87,6 @@ def sweep(
 
 
 def _facts(model: str, frame: pd.DataFrame, names: list[str]) -> Facts:
-    """Return the facts of a sweep: its counts, and its table."""
     from cvxpriv.reports.facts import Fact, Facts, Section, Table
 
     count = {status: int((frame["status"] == status).sum()) for status in ("done", "failed", "waiting")}

@@ -148,7 +148,6 @@ def _reads_as_numbers(values: pd.Series[Any]) -> bool:
 
 
 def _numbers(frame: pd.DataFrame, name: str) -> Array:
-    """Return the numbers of a column without missing cells."""
     values = frame[name]
     missing = missing_cells(values)
     if missing.any():

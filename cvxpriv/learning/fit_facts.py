@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from cvxpriv.certify.sections import crosscheck_section, crosscheck_tables
-from cvxpriv.learning.fit import Fit, Scored
+from cvxpriv.learning.fit import Fit
 from cvxpriv.learning.pictures import SHOWN, plot_coefficients, plot_operating_characteristic
 from cvxpriv.mechanisms.plots import plot_history
 from cvxpriv.numerics.later import pd
@@ -109,7 +109,8 @@ def _scores_section(fit: Fit) -> list[Section]:
     shown = shown.rename(columns={"log_loss": "log loss", "auc": "AUC"}).dropna(axis="columns", how="all")
     pictures = []
     if frame["auc"].notna().all():
-        draw = partial(plot_operating_characteristic, _curves(fit.scored), rows.test_y)
+        curves = {f"{one.name}, {one.scores.auc:.3f}": one.margin for one in fit.scored if one.scores is not None}
+        draw = partial(plot_operating_characteristic, curves, rows.test_y)
         pictures.append(Picture(draw, "Receiver operating characteristic of each model on the rows held out."))
     notes = ["These are scores on other people's rows, which had no part in the fit."]
     if fit.budgeted:
@@ -121,10 +122,6 @@ def _scores_section(fit: Fit) -> list[Section]:
     text = f"{counted or 'Some '}rows were held out{share}, drawn by seed."
     brief = Section(f"On the {counted}rows held out", tables=[Table(shown)])
     return [Section("On the rows held out", text, pictures, [Table(shown)], notes, brief)]
-
-
-def _curves(scored: list[Scored]) -> dict[str, np.ndarray]:
-    return {f"{one.name}, {one.scores.auc:.3f}": one.margin for one in scored if one.scores is not None}
 
 
 def _privacy(fit: Fit) -> list[Section]:

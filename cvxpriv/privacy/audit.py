@@ -127,7 +127,6 @@ def audit(
 
 
 def _numbers(releases: Sequence[Any]) -> Array:
-    """Return releases as rows of numbers."""
     try:
         return np.array([np.ravel(one) for one in releases], dtype=float)
     except (TypeError, ValueError, OverflowError) as error:

@@ -203,7 +203,6 @@ class Budget:
         return after
 
     def _holds(self, ledger: tuple[Release, ...]) -> bool:
-        """Whether all releases together are within the budget."""
         mus, epsilons = _costs(ledger, self.adaptive and self.delta > 0.0)
         if not mus and math.fsum(epsilons) <= self.epsilon:
             return True

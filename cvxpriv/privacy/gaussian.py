@@ -155,7 +155,6 @@ def _root(excess: Callable[[float], float], high: float, tolerance: float, asked
 
 
 def _log_delta(ratio: float, mu: float) -> float:
-    """Return the logarithm of delta at epsilon = ratio mu."""
     with np.errstate(divide="ignore"):
         return float(_log_deltas(np.array([ratio]), mu)[0])
 

@@ -289,7 +289,6 @@ class AlternatingModel(MechanismModel[AlternatingRun]):
         return block.constrained(self.constraints if "mechanism" in block.writes else ())
 
     def _measured(self, state: Values) -> dict[str, Array]:
-        """Return the figures of every start."""
         named = measured_each(self.figures)(state)
         return {**named, "objective": next(iter(named.values()))}
 
@@ -345,7 +344,6 @@ def _passes(
 def _starts(
     origin: str, measured: Mapping[str, Array], contexts: Sequence[Context], tol: float
 ) -> tuple[pd.DataFrame, History]:
-    """Return the table of all starts, and their histories as one."""
     iterations = [context.reports[LOOP].iterations for context in contexts]
     table = pd.DataFrame({"origin": origin, **measured})
     table["iterations"], table["converged"] = np.concatenate(iterations), measured["kkt"] <= tol

@@ -205,7 +205,6 @@ def _from_starts(
 
 
 def _ends(context: Context) -> list[str]:
-    """Return how each start ended, where it has not converged."""
     return [HELD if stopped else unfinished(context) for stopped in context.reports[KIND].converged]
 
 

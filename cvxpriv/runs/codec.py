@@ -127,11 +127,9 @@ def _saved(kind: type[Any]) -> dict[str, Any]:
     for base in reversed(kind.__mro__):
         names = vars(sys.modules[base.__module__])
         written |= {name: (text, names) for name, text in vars(base).get("__annotations__", {}).items()}
-    return {one.name: _type(*written[one.name]) for one in fields(kind) if one.init and one.metadata.get("saved", True)}
-
-
-def _type(text: Any, names: dict[str, Any]) -> Any:
-    return eval(text, names) if isinstance(text, str) else text  # the module's own text, as `typing` evaluates it
+    held = {one.name: written[one.name] for one in fields(kind) if one.init and one.metadata.get("saved", True)}
+    # The module's own text, as `typing` evaluates it.
+    return {name: eval(text, names) if isinstance(text, str) else text for name, (text, names) in held.items()}
 
 
 def _present(kind: Any) -> Any:

@@ -156,8 +156,6 @@ def convex_concave(
 
 @dataclass(frozen=True)
 class _End:
-    """The end of one start."""
-
     origin: str
     values: Values
     figures: Mapping[str, float]
@@ -207,7 +205,6 @@ def _from_starts(
 
 
 def _require_one_answer(ends: Sequence[_End]) -> None:
-    """Refuse a problem of which no start has a first pass."""
     failed = [one for one in ends if one.iterations == 1 and one.log.frame()["solver"].eq("").all()]
     if len(failed) == len(ends) and not any(one.interrupted or one.overdue for one in ends):
         raise SolverFailure(

@@ -23,7 +23,7 @@ def with_parameters(doc: str, entries: Mapping[str, tuple[str, str]]) -> str:
         Residual at which it stops.
     """
     lines = inspect.cleandoc(doc).splitlines()
-    starts = [row for row in range(1, len(lines)) if _is_rule(lines[row])]
+    starts = [row for row in range(1, len(lines)) if len(lines[row]) > 2 and set(lines[row]) == {"-"}]
     own = next((row for row in starts if lines[row - 1] == HEADING[0]), None)
     following = [row - 1 for row in starts if own is None or row > own]
     end = following[0] if following else len(lines)
@@ -31,13 +31,9 @@ def with_parameters(doc: str, entries: Mapping[str, tuple[str, str]]) -> str:
     added = [line for name, entry in entries.items() if name not in described for line in _entry(name, *entry)]
     if not added:
         return "\n".join(lines)
-    before, after = _trimmed(lines[:end]), lines[end:]
+    before, after = "\n".join(lines[:end]).rstrip("\n").splitlines(), lines[end:]
     head = [] if own is not None else [*([""] if before else []), *HEADING]
     return "\n".join([*before, *head, *added, *(["", *after] if after else [])])
-
-
-def _is_rule(line: str) -> bool:
-    return len(line) > 2 and set(line) == {"-"}
 
 
 def _names(lines: list[str]) -> set[str]:
@@ -48,9 +44,3 @@ def _names(lines: list[str]) -> set[str]:
 
 def _entry(name: str, kind: str, text: str) -> list[str]:
     return [f"{name} : {kind}", *textwrap.wrap(text, WIDTH, initial_indent="    ", subsequent_indent="    ")]
-
-
-def _trimmed(lines: list[str]) -> list[str]:
-    while lines and not lines[-1]:
-        lines = lines[:-1]
-    return lines

@@ -163,7 +163,6 @@ def not_converged(run: Run, missed: str) -> list[str]:
 
 
 def _outside(run: Run) -> str:
-    """Return which constraints the mechanism misses, and by how much."""
     return ", ".join(f"{name} by {excess:.1e}" for name, excess in run.missed.items())
 
 
@@ -358,7 +357,6 @@ def proof_files(save: Callable[[Path], Path], programs: Mapping[str, Path]) -> d
 
 
 def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings whose nested parts stand beside the others."""
     found: dict[str, Any] = {}
     for name, value in settings.items():
         found |= _flat(value) if isinstance(value, dict) else {name: value}

@@ -304,7 +304,6 @@ def restored(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _constraints(document: Mapping[str, Any]) -> Iterator[tuple[str, Constraint]]:
-    """Return the ready constraints of a run's file by name."""
     for one in document["constraints"]:
         made = from_document(one)
         if made is not None:

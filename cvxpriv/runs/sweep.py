@@ -109,9 +109,11 @@ def sweep(
     choices = choices_of(model, grid, private=budget is not None)
     tables = {name: positional_data(model, one) for name, one in named.items()}
     tasks = tasks_of(model, tables, choices, _seeds(seed))
-    digests, now = {name: digest(one) for name, one in tables.items()}, versions()
+    now = versions()
     order = Order(model, None if budget is None else os.fspath(budget), keep is not None, os.getpid())
     with opened(checkpoint) as held:
+        told = digest if budget is None else held.private_digest
+        digests = {name: told(one) for name, one in tables.items()}
         found = _resumed(held, tasks, digests, now, retry) if resume else {}
         jobs = {
             place: partial(fit, order, task, *tables[task.table])
@@ -124,7 +126,8 @@ def sweep(
                 with shown_pace(len(tasks), pace, progress) as moving:
                     for place, fitted in _until_interrupted(each_fitted(jobs, n_jobs != 1 or backend is not None)):
                         task = tasks[place]
-                        _keep(keep, model, task, fitted)
+                        if keep is not None and fitted.document is not None:
+                            write_run(Path(keep) / f"{task.key[:16]}.json", model.__name__, fitted.document)
                         row = _row(model, task, digests[task.table], now, fitted)
                         held.add(row)
                         found[task.key] = row
@@ -208,11 +211,6 @@ def _row(model: type[Any], task: Task, data: str, now: Mapping[str, str], fitted
         "seed": task.seed,
         **fitted.row,
     }
-
-
-def _keep(folder: PathLike | None, model: type[Any], task: Task, fitted: Fitted) -> None:
-    if folder is not None and fitted.document is not None:
-        write_run(Path(folder) / f"{task.key[:16]}.json", model.__name__, fitted.document)
 
 
 def _frame(tasks: Sequence[Task], found: Mapping[str, Mapping[str, Any]], *, several: bool) -> pd.DataFrame:

@@ -8,8 +8,10 @@ file, so that nothing can be appended to it safely.
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import os
+import secrets
 from collections.abc import Iterator, Mapping, Set
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -22,7 +24,7 @@ import scipy.sparse as sp
 
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.numerics.later import pd
-from cvxpriv.reports.files import PathLike, locked, plain_file, sync_folder
+from cvxpriv.reports.files import PathLike, locked, plain_file, read_text, sync_folder, write_text
 
 
 def digest(value: Any) -> str:
@@ -96,6 +98,7 @@ def _sparse(value: Any) -> Any:
 
 
 FORMAT = "cvxpriv sweep 1"
+KEY_BYTES = 32
 _BEGINNING = f'{{"format": "{FORMAT}"'.encode()
 
 
@@ -131,6 +134,26 @@ class Checkpoint:
                     "make room, and run the sweep again"
                 ) from error
         self.rows.append(dict(row))
+
+    def private_digest(self, value: Any) -> str:
+        """Return a hash of private data, by a secret key that stands in a hidden file beside the checkpoint.
+
+        Without a key, whoever guesses the one row that is not known could see from the file that the guess is right.
+
+        Raises DataError: The file holds rows, and the key of their hashes is gone or damaged.
+        """
+        if self.path is None:
+            return ""  # no file holds it
+        place = self.path.with_name(f".{self.path.name}.key")
+        if not self.rows and not place.exists():
+            write_text(place, secrets.token_hex(KEY_BYTES), private=True)
+        key = read_text(place) if place.exists() else ""
+        if len(key) != 2 * KEY_BYTES:
+            raise DataError(
+                f"checkpoint={str(self.path)!r} has rows, and {place.name!r} beside it, by which it knows their data, "
+                "is gone or damaged: bring that file back, or name another checkpoint, where every fit is paid again"
+            )
+        return hmac.new(key.encode(), json.dumps(content(value)).encode(), hashlib.sha256).hexdigest()
 
 
 @contextmanager

@@ -24,6 +24,8 @@ from cvxpriv.models import ISTDP, ADMMSharing, InferenceAsService, PrivacyFunnel
 
 FAST, MANY = 150, 100_000
 """How many inputs `make test` tries, and the slow tests together."""
+DEAR, SHARE = "inference.solve", 6
+"""The call whose answers take a cone program each, and how many of every other call there are to one of it."""
 TABLE = [[0.3, 0.1], [0.1, 0.5]]
 X, Y = np.random.default_rng(0).uniform(-0.5, 0.5, size=(12, 2)), np.tile([-1.0, 1.0], 6)
 SHARDS = [(X[:6], Y[:6]), (X[6:], Y[6:])]
@@ -224,8 +226,9 @@ def mixed(count: int, seed: int) -> tuple[Counter[str], dict[str, str]]:
     """(how many calls with one to three odd options ended how, and what was wrong with which)."""
     rng, usual, ends, wrong = np.random.default_rng(seed), usual_calls(), Counter[str](), {}
     given, likely = {**values(), **ODD}, list(ODD)[:12]
+    turns = [name for name in usual for _ in range(1 if name == DEAR else SHARE)]
     for _ in range(count):
-        name = str(rng.choice(list(usual)))
+        name = str(rng.choice(turns))
         function, options = usual[name]
         chosen = {
             str(one): str(rng.choice(likely if rng.random() < 0.6 else list(given)))

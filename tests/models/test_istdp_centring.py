@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from cvxpriv_models.istdp import ISTDP, centring
 from cvxpriv_models.istdp.centring import Centre, moments, moments_sensitivity, resolves
 from cvxpriv_models.istdp.clipping import ClippedGradient
-from cvxpriv_models.istdp.selection import select
+from cvxpriv_models.istdp.selection import require_support, select
 from scipy.optimize import minimize
 
 import cvxpriv as cpv
@@ -201,6 +201,16 @@ def test_without_noise_the_columns_of_the_largest_gradient_are_chosen(monkeypatc
     assert found.chosen.tolist() == sorted(np.argsort(-exact)[:5].tolist())
     assert found.release.mu is not None
     assert found.left**2 + found.release.mu**2 == pytest.approx(0.09)
+    with pytest.raises(PrivacyError, match="support=0: pass a whole number of columns to keep, from 1 to 5"):
+        require_support(0, 5)
+
+
+def test_moments_have_a_tenth_of_the_budget_and_one_column_a_quarter_of_what_is_left() -> None:
+    run = ISTDP(*data(200), intercept=True).solve_private(**BUDGET, centre="private", support=1, max_iter=1)
+    whole = gaussian_mu(1.0, 1e-6) ** 2
+    squares = [(entry.mu or 0.0) ** 2 / whole for entry in run.ledger]
+    assert squares == pytest.approx([0.1, 0.9 * 0.25, 0.9 * 0.75], rel=1e-9)
+    assert run.support.size <= 1
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from cvxpriv_models.istdp import ISTDP, PrivateSparseRun, noisy_descent, printed
-from cvxpriv_models.istdp.clipping import ClippedGradient, clipped_slopes
+from cvxpriv_models.istdp.clipping import ADJACENCIES, ClippedGradient, clipped_slopes, row_blocks, summed
 from cvxpriv_models.istdp.noisy_descent import PUBLIC, private_loop
 from cvxpriv_models.istdp.private_options import public_step_limit
 from cvxpriv_models.istdp.private_run import PrivateSettings
@@ -94,6 +94,38 @@ def test_a_row_at_the_ends_of_the_doubles_counts_no_more_than_the_clip(row: floa
         average = ClippedGradient(problem, 1.0, 1).at(theta)
         assert np.isfinite(average).all()
         assert np.linalg.norm(average) <= 1.0 + 1e-12
+
+
+def test_thousands_of_rows_and_none_are_summed_in_blocks() -> None:
+    random = np.random.default_rng(0)
+    rows, weights = random.normal(size=(2500, 3)), random.normal(size=2500)
+    np.testing.assert_allclose(summed(row_blocks(rows), weights), weights @ rows, atol=1e-11)
+    assert summed(row_blocks(rows[:0]), weights[:0]).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_a_row_s_weighted_gradient_is_clipped() -> None:
+    x, y = data(40, 3, seed=5)
+    problem, theta, weights = ISTDP(x, y).problem, np.array([0.3, -0.2, 0.1]), np.linspace(0.0, 4.0, 40)
+    own = weights[:, None] * problem.loss.gradient(x @ theta, y)[:, None] * x
+    clipped = own * np.minimum(1.0, 0.7 / np.maximum(np.linalg.norm(own, axis=1), 1e-300))[:, None]
+    found = ClippedGradient(problem, 0.7, 40, weights).at(theta)
+    np.testing.assert_allclose(found, clipped.sum(axis=0) / 40, atol=1e-14)
+
+
+@pytest.mark.parametrize(("adjacency", "most"), [("replace-one", 1), ("add-remove", 4)])
+@pytest.mark.parametrize(("divisor", "columns"), [(40, 3), (5000, 3), (40, 200)])
+def test_a_sensitivity_allows_for_the_rounding_of_two_sums_and_little_more(
+    adjacency: str, most: int, divisor: int, columns: int
+) -> None:
+    problem = ISTDP(np.ones((2, columns)), [-1.0, 1.0], allow_constant=True).problem
+    clip, rows = 2.0**-4, most * divisor
+    found = ClippedGradient(problem, clip, divisor).sensitivity(adjacency)
+    # A term goes through the sum of its block, the sum of the blocks, its norm and at least eight more operations.
+    operations = min(rows, 1024) + rows // 1024 + columns + 8
+    least = 2.0 * operations * 2.0**-53 * rows / divisor * clip
+    left = found - ADJACENCIES[adjacency] * clip / divisor
+    # The difference loses digits: the unit of the whole is the last one of its size.
+    assert least - np.spacing(found) <= left <= 1.2 * least + np.spacing(found)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared"])

@@ -80,6 +80,26 @@ GROUPS = {
                 ("tests/models/test_private_scales.py",),
                 frozenset({"corollary_1", "parties_touched"}),
             ),
+            Target("cvxpriv_models.istdp.centring", ("tests/models/test_istdp_centring.py",)),
+            Target(
+                "cvxpriv_models.istdp.clipping",
+                tuple(
+                    f"tests/models/test_istdp_private.py::test_{name}"
+                    for name in (
+                        "the_clipped_average_is_that_of_rows_clipped_one_by_one",
+                        "without_a_row_to_clip_the_average_is_the_gradient",
+                        "a_row_of_zeros_has_no_limit_and_no_gradient",
+                        "a_row_at_the_ends_of_the_doubles_counts_no_more_than_the_clip",
+                        "no_random_neighbour_moves_the_average_further_than_the_sensitivity",
+                        "a_public_divisor_takes_the_place_of_n",
+                        "thousands_of_rows_and_none_are_summed_in_blocks",
+                        "a_row_s_weighted_gradient_is_clipped",
+                        "a_sensitivity_allows_for_the_rounding_of_two_sums_and_little_more",
+                    )
+                ),
+            ),
+            Target("cvxpriv_models.istdp.selection", ("tests/models/test_istdp_centring.py",)),
+            Target("cvxpriv.privacy.noise", ("tests/toolkit/test_grid.py", "tests/toolkit/test_privacy.py")),
             Target("cvxpriv.numerics.rounding", ("tests/toolkit/test_rounding.py",)),
             Target("cvxpriv.privacy.grid", ("tests/toolkit/test_grid.py::TestGrid",)),
         ),
@@ -134,6 +154,7 @@ GROUPS = {
             ),
         )
     ),
+    "sampling": Group((Target("cvxpriv.privacy.sampling", ("tests/toolkit/test_grid.py::TestSampling",)),)),
     "verdicts": Group(
         (
             Target("cvxpriv.solvers.chain", ("tests/toolkit/test_solvers.py",), frozenset({"solve"})),

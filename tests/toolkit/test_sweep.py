@@ -26,6 +26,7 @@ from joblib._parallel_backends import ThreadingBackend
 import cvxpriv as cpv
 from cvxpriv.errors import DataError, ModelError, PrivacyError
 from cvxpriv.models import ISTDP, ADMMSharing, InferenceAsService, PrivacyFunnel, RecycledADMM
+from cvxpriv.privacy import GaussianNoise
 from cvxpriv.reports.progress import Pace
 from cvxpriv.runs import sweep_workers
 from cvxpriv.runs.sweep_checkpoint import CheckpointWarning, digest, opened
@@ -428,6 +429,35 @@ def test_private_sweeps_spend_from_a_budget_and_keep_what_they_release(tmp_path:
     assert len(cpv.Budget.open(tmp_path / "budget.json").ledger) == spent
     with pytest.raises(PrivacyError, match="paid again"):
         cpv.sweep(ISTDP, data, **given, keep=tmp_path / "runs", resume=False)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_private_checkpoint_knows_its_data_by_a_secret_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(GaussianNoise, "release", lambda self, query, noise: np.zeros(self.size))
+    rng = np.random.default_rng(0)
+    x, y = rng.uniform(-0.5, 0.5, size=(20, 2)), np.tile([-1.0, 1.0], 10)
+
+    def rows_of(name: str, first: float) -> list[dict[str, Any]]:
+        place = tmp_path / name
+        options: dict[str, Any] = {"epsilon": [0.1, 0.2], "delta": 1e-7, "max_iter": 1, "keep": place / "kept"}
+        files = {"budget": place / "budget.json", "checkpoint": place / "sweep.jsonl"}
+        cpv.Budget(9.0, 1e-5, files["budget"])
+        other = np.vstack([[first, 0.0], x[1:]])
+        assert (cpv.sweep(ISTDP, (other, y), **options, **files)["status"] == "done").all()
+        return [json.loads(line) for line in files["checkpoint"].read_text().splitlines()]
+
+    # What neighbours leave differs in keyed hashes alone, and so does what the same table leaves in two places.
+    runs = [rows_of("one", 0.1), rows_of("neighbour", 0.2), rows_of("other", 0.1)]
+    for several in zip(*runs, strict=True):
+        assert len({row.pop("data") for row in several}) == len({row.pop("check") for row in several}) == 3
+        assert several[0] == several[1] == several[2]
+    assert len(rows_of("one", 0.1)) == len(cpv.Budget.open(tmp_path / "one" / "budget.json").ledger) == 2  # none again
+    key = tmp_path / "one" / ".sweep.jsonl.key"
+    assert key.stat().st_mode & 0o077 == 0
+    key.unlink()
+    with pytest.raises(DataError, match=r"'.sweep.jsonl.key' beside it, .* is gone or damaged"):
+        rows_of("one", 0.1)
+    assert len(cpv.Budget.open(tmp_path / "one" / "budget.json").ledger) == 2
 
 
 def test_a_message_of_somebody_elses_error_in_a_private_fit_is_not_told() -> None:

@@ -93,15 +93,11 @@ SEARCH = "line search"
 ROUNDING = 8.0 * np.finfo(float).eps
 
 
-def _alternating(first: float, second: float, passes: int) -> float:
-    return first if passes % 2 else second
-
-
 #: Each rule maps (BB1, BB2, passes done) to the next length.
 STEPS: Mapping[str, Callable[[float, float, int], float]] = {
     "bb1": lambda first, second, passes: first,
     "bb2": lambda first, second, passes: second,
-    "alternating": _alternating,
+    "alternating": lambda first, second, passes: first if passes % 2 else second,
 }
 
 

@@ -51,7 +51,6 @@ def path_table(
 
 
 def _weights(lams: Iterable[float] | int, problem: Problem) -> list[float]:
-    """Return the weights, the largest first."""
     if isinstance(lams, (int, np.integer)):
         require_counts(lams=lams)
         require_at_most(MOST_POINTS, lams=lams)

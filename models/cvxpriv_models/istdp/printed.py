@@ -90,7 +90,6 @@ def solve_printed(
 
 
 def _gradient(average: ClippedGradient, scale: float, mu: float) -> Draw:
-    """Return the gradient of step 1.1, and the noisy one."""
 
     def fn(state: Values, noise: Noise) -> Values:
         clean = average.at(state["theta"][0])

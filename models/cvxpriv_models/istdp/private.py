@@ -97,7 +97,8 @@ def solve_private(
     _require_descent(problem, method, centre, support)
     known = public_divisor(problem, relation, public_rows)
     if method in (OUTPUT, OBJECTIVE):
-        _require_one_release(method, max_iter)
+        if max_iter not in (None, 1):
+            raise PrivacyError(f"max_iter={max_iter!r}: method={method!r} releases once, leave it out")
         (require_bounded_minimiser if method == OUTPUT else require_smooth)(problem)
     plan.spend(budget)
     noise, (whole,) = noise_source(noise_seed), plan.releases
@@ -139,8 +140,3 @@ def _require_descent(problem: Problem, method: str, centre: str, support: int | 
         )
     if centre == "private":
         require_centring(problem)
-
-
-def _require_one_release(method: str, max_iter: int | None) -> None:
-    if max_iter not in (None, 1):
-        raise PrivacyError(f"max_iter={max_iter!r}: method={method!r} releases once, leave it out")

@@ -60,7 +60,8 @@ class Descent:
         """
         count, mu, ledger = divisor.number, divisor.left, divisor.ledger
         centre: Centre | None = None
-        if self.centre == "private" or (self.centre == "auto" and self._centres(problem, count, mu)):
+        usual = self.method != GRADIENT_DESCENT and resolves(problem, count, mu, self.adjacency)
+        if self.centre == "private" or (self.centre == "auto" and usual):
             public_step_limit(problem, self.column_bound)
             centre = release_centre(problem, self.column_bound, count, mu, self.adjacency, self.noise)
             mu, ledger = centre.left, (*ledger, centre.release)
@@ -72,10 +73,6 @@ class Descent:
         words = neighbours(self.adjacency, count)
         whole = account_ledger(ledger, self.delta, neighbours=words, secure=self.noise.secure)
         return tuple(replace(run, ledger=ledger, accounting=whole) for run in runs)
-
-    def _centres(self, problem: Problem, count: int, mu: float) -> bool:
-        """Return whether rows are centred by default."""
-        return self.method != GRADIENT_DESCENT and resolves(problem, count, mu, self.adjacency)
 
     def _chosen(
         self, problem: Problem, centre: Centre | None, count: int, mu: float, ledger: tuple[Release, ...]

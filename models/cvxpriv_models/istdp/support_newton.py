@@ -204,7 +204,6 @@ def _by_factor(columns: Array, weight: Array, bend: Array, slope: Array) -> Iter
 
 
 def _weighted(columns: Array, weight: Array) -> Array:
-    """Return columns' diag(weight) columns."""
     return np.asarray(columns.T @ (weight[:, None] * columns))
 
 
