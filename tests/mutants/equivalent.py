@@ -17,6 +17,11 @@ CHOICE = "how a cut is chosen: whichever is, what it shows is judged on other ru
 WORST = "an allowance for the worst: on every table that a test can make the entropies' own allowance covers it"
 
 EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
+    "cvxpriv_models.istdp.clipping": {
+        ("", r"^BLOCK = "): "the bound of the rounding follows the size of the blocks",
+        ("row_blocks", r"\(2\)"): "no row, or one, is one block",
+        ("sum_error", r"\(1[57]\)"): "an allowance for a dozen operations",
+    },
     "cvxpriv_models.istdp.objective_perturbation": {
         ("spend", r"lam < least"): "where lam is the least, its determinant is half of epsilon by the other rule too",
     },
