@@ -19,7 +19,7 @@ from cvxpriv.bounds.merged_symbols import information_lost, merge, merged_table
 from cvxpriv.bounds.pricing import now
 from cvxpriv.bounds.service_certificate import ServiceCertificate
 from cvxpriv.divergences import FDivergence
-from cvxpriv.errors import Disagreement, ModelError
+from cvxpriv.errors import Disagreement, ModelError, SolverFailure
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.information import mutual_information
 from cvxpriv.tables.joint import JointTable
@@ -125,7 +125,6 @@ def bound(
     *,
     gap: float = 1e-6,
     time_limit: float = 60.0,
-    local_dp: float | None = None,
     constraints: Constraints = (),
 ) -> ServiceBound:
     """Bound the optimum of IAS (1), max I(S;U) - beta E[f(p(u)/p(u|y))], from both sides.
@@ -141,8 +140,6 @@ def bound(
         Relative: the bound is divided further while upper - lower exceeds gap * max(lower, 1e-3 nats).
     time_limit : float
         Seconds. When they are over, the bound that holds so far is returned.
-    local_dp : float, optional
-        Among mechanisms with p(u|y) <= exp(local_dp) p(u|y') only; both bounds are then under that constraint.
     constraints : tuple of (str, Constraint)
         Those that are costs of columns (`PricedConstraints`) are part of both bounds; the others are in
         `ServiceBound.left_out`.
@@ -163,20 +160,14 @@ def bound(
     (True, 0.071427, 0.071427)
     """
     problem = _problem(table, beta, divergence)
-    for name, number, example in (("gap", gap, 1e-6), ("time_limit", time_limit, 60.0), ("local_dp", local_dp, 1.0)):
-        if number is not None and not 0.0 < float(number) < np.inf:
+    for name, number, example in (("gap", gap, 1e-6), ("time_limit", time_limit, 60.0)):
+        if not 0.0 < float(number) < np.inf:
             raise ModelError(f"{name}={number!r} is out of range: pass a number > 0, for example {example:g}")
     if problem.beta > LARGEST_BETA:  # leakage is not negative: what is worth nothing at a smaller beta is none at this
-        below = bound(
-            replace(problem, beta=LARGEST_BETA),
-            gap=gap,
-            time_limit=time_limit,
-            local_dp=local_dp,
-            constraints=constraints,
-        )
+        below = bound(replace(problem, beta=LARGEST_BETA), gap=gap, time_limit=time_limit, constraints=constraints)
         if below.certified and below.lower == 0.0:
             return below
-    asked = PricedConstraints.of(problem, constraints, local_dp)
+    asked = PricedConstraints.of(problem, constraints)
     start = now()
     joint = problem.p_s_given_y * problem.p_y
     joint = joint[joint.sum(axis=1) > 0.0]
@@ -220,20 +211,24 @@ def _left_out(problem: Problem, ignored: tuple[tuple[str, str], ...]) -> dict[st
 def _searched(
     problem: Problem, joint: Array, asked: PricedConstraints, gap: float, deadline: float
 ) -> tuple[Found, PricedConstraints]:
-    """Return the search that fits the request; where sums over columns leave no mechanism, that without them."""
-    if asked.summed:
-        apart, begun = asked.without_sums(), now()
-        soon = begun + WITHOUT_SUMS_TIME * max(deadline - begun, 0.0)
-        free = search(pricing_of(problem, joint, apart), max(gap, WITHOUT_SUMS_GAP), soon)
-        if free.interrupted:
-            return free._replace(asked=apart), apart
+    """Return the search that fits the request; where no mechanism obeys sums over columns, that without them."""
+    if not asked.summed:
+        return search(pricing_of(problem, joint, asked), gap, deadline)._replace(asked=asked), asked
+    apart, begun = asked.without_sums(problem), now()
+    soon = begun + WITHOUT_SUMS_TIME * max(deadline - begun, 0.0)
+    free = search(pricing_of(problem, joint, apart), max(gap, WITHOUT_SUMS_GAP), soon)._replace(asked=apart)
+    if free.interrupted:
+        return free, apart
+    try:
         summed = search_summed(problem, joint, asked, gap, deadline)
-        if summed is not None:
-            if free.upper < summed.upper:
-                summed = summed._replace(upper=free.upper, alpha=free.alpha, asked=apart, mu=np.zeros(0))
-            return summed, asked
-        asked = apart
-    return search(pricing_of(problem, joint, asked), gap, deadline)._replace(asked=asked), asked
+    except KeyboardInterrupt:
+        return free._replace(interrupted=True), apart
+    except (ModelError, SolverFailure) as error:
+        apart = asked.without_sums(problem, f"no mechanism that keeps it was found: {error}")
+        return search(pricing_of(problem, joint, apart), gap, deadline)._replace(asked=apart), apart
+    if free.upper < summed.upper:
+        summed = summed._replace(upper=free.upper, alpha=free.alpha, asked=apart, mu=np.zeros(0))
+    return summed, asked
 
 
 def _information(joint: Array) -> Claim:

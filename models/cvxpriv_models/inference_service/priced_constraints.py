@@ -104,25 +104,26 @@ class PricedConstraints:
         """Whether more is asked than of single columns that are all alike."""
         return self.named or bool(self.costs) or min(self.peak, self.moved, self.moved_on_average) < np.inf
 
-    def without_sums(self) -> PricedConstraints:
+    def without_sums(self, problem: Problem, why: str = "") -> PricedConstraints:
         """Return the conditions on each column alone that have a pricing of their own; all others are left out."""
-        apart = [(name, one) for name, one in self.counted if _alone(one) and not self.costs]
-        left = tuple((name, UNPROVED) for name, _ in self.counted if name not in dict(apart))
-        alone = PricedConstraints(self.epsilon, self.low, self.high)
-        return replace(alone, counted=tuple(apart), ignored=(*self.ignored, *left))
+        apart = tuple((name, one) for name, one in self.counted if _alone(one))
+        cones = any(_is_cone(one) for _, one in apart)  # a cone and limits of ratios have no pricing together
+        apart = tuple((name, one) for name, one in apart if not cones or _is_cone(one))
+        left = tuple((name, why) for name, _ in self.counted if name not in dict(apart))
+        alone = PricedConstraints.of(problem, apart)
+        return replace(alone, ignored=(*self.ignored, *left))
 
     @classmethod
-    def of(cls, problem: Problem, constraints: Constraints, local_dp: float | None = None) -> PricedConstraints:
-        """Read constraints, and a local differential privacy asked for besides.
+    def of(cls, problem: Problem, constraints: Constraints) -> PricedConstraints:
+        """Read constraints.
 
         A cone of local differential privacy has a pricing of its own where only distortions stand beside it; else it
         is a condition on ratios.
         """
-        cone = local_dp is not None or any(_is_cone(one) for _, one in constraints)
-        apart = cone and all(
+        apart = any(_is_cone(one) for _, one in constraints) and all(
             _is_cone(one) or getattr(one, "kind", "") in (*NOT_COUNTED, _DISTORTION) for _, one in constraints
         )
-        found, counted, ignored = cls(epsilon=local_dp), [], []
+        found, counted, ignored = cls(), [], []
         for name, constraint in constraints:
             after: PricedConstraints | str = OWN
             if isinstance(constraint, ReadyConstraint) and constraint.kind:
@@ -138,8 +139,6 @@ class PricedConstraints:
 #: A constraint on the ratios p(u|y)/p(u|y'); constraints on p(u|y)/p(u), and whether they bound it from below too.
 _CONE, _DISTORTION, _DISTANCE = "local_differential_privacy", "expected_distortion", "total-variation"
 BOXES = {"pointwise_leakage": False, "local_information_privacy": True}
-#: Why a constraint that could be counted is not.
-UNPROVED = "no mechanism that keeps it was found in this time"
 
 
 def _is_cone(constraint: object) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from cvxpriv.blocks.declaration import Known
@@ -9,60 +11,62 @@ from cvxpriv.bounds.columns import Generated, Generation
 from cvxpriv.bounds.output_names import matched, placed
 from cvxpriv.bounds.pricing import INTERRUPTED, now
 from cvxpriv.constraints.gate import brought_inside, missed
-from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.arrays import Array, single
 
 from .any_conjugate import conjugate_of
 from .bound_search import FLOOR, Found, value_of
+from .joint import joint as joint_block
 from .measured import Constraints
 from .priced_constraints import PricedConstraints, pricing_of
 from .problem import Problem
+from .starts import initial_state
 from .summed_pricing import SummedPricing
 
 #: Runs of column generation: the first learns how large the optimum is.
 RUNS = 3
-#: Weight that fills rows in place of columns, above which there is no mechanism; the least weight of a column.
-FILLED, LIGHT = 1e-9, 1e-12
+#: Weight that fills rows in place of columns, above which a solver looks for a mechanism.
+FILLED = 1e-9
 #: Steps of the search for the least share of the trivial mechanism.
 BISECTIONS = 50
 #: Rounds of tangents to costs that bend.
 TANGENTS = 8
 
 
-def search_summed(
-    problem: Problem, joint: Array, asked: PricedConstraints, gap: float, deadline: float
-) -> Found | None:
+def search_summed(problem: Problem, joint: Array, asked: PricedConstraints, gap: float, deadline: float) -> Found:
     """Bound the optimum under constraints to a relative gap, or as far as the deadline allows.
 
     `joint`, (|S|, |Y|): The table, whose rows may be merged.
     `asked`: The conditions, with sums over columns.
     `deadline`: A value of `time.monotonic`.
-    Returns: None where no mechanism was found that satisfies what is asked.
+    Raises ModelError: No mechanism satisfies what is asked. Raises SolverFailure: No solver can say whether one does.
     """
     p_y = joint.sum(axis=0)
     plain = pricing_of(problem, joint, asked)
     bare = conjugate_of(problem.divergence, 1.0 / float(p_y.min()))
     pricing = SummedPricing(plain, bare, asked, deadline)
-    found = _generated(pricing, pricing.first_columns(), gap)
-    best: Found | None = None
-    for _ in range(TANGENTS if asked.bent and not pricing.exact else 1):
-        current = _found(problem, pricing, found)
-        if current is not None:
-            best = current if best is None else _better(best, current)
-        if current is None or best is None or best.interrupted or now() > deadline:
+    found = _generated(problem, pricing, pricing.first_columns(), gap)
+    best = _found(problem, pricing, found)
+    for _ in range(TANGENTS if asked.bent and not pricing.exact else 0):
+        if best.interrupted or now() > deadline or best.upper - best.value <= gap * max(best.value, FLOOR):
             break
-        if not asked.bent or best.upper - best.value <= gap * max(best.value, FLOOR):
-            break
-        used = (found.columns[0] >= 0.0) & (found.weights > LIGHT)
-        asked = asked.bent_at(np.vstack([found.columns[1:, used].T, pricing.loose]))
+        asked = asked.bent_at(np.vstack([found.columns[1:].T, pricing.loose]))
         pricing = SummedPricing(plain, bare, asked, deadline, pricing.cells)
-        columns = np.concatenate([pricing.first_columns(), found.columns[:, used]], axis=1)
-        found = _generated(pricing, columns, gap)
+        columns = np.concatenate([pricing.first_columns(), found.columns], axis=1)
+        found = _generated(problem, pricing, columns, gap)
+        best = _better(best, _found(problem, pricing, found))
     return best
 
 
-def _generated(pricing: SummedPricing, columns: Array, gap: float) -> Generated:
+def _generated(problem: Problem, pricing: SummedPricing, columns: Array, gap: float) -> Generated:
     """Generate columns to a relative gap: the first run learns how large the optimum is."""
     generation = Generation(pricing, pricing.master(), columns)
+    fills = columns[0] < 0.0
+    if generation.master.solve().weights[fills].sum() > FILLED:
+        generation.add(_satisfying(problem, pricing))
+        fills = np.append(fills, np.zeros(generation.master.size - len(fills), dtype=bool))
+    # A row may be worth more than what fills it costs: a narrow problem would be taken for an empty one.
+    generation.master.drop(fills)
+    generation.columns = generation.columns[:, ~fills]
     tolerance = FLOOR
     for _ in range(RUNS):
         found = generation.run(gap * tolerance, lambda: now() > pricing.deadline)
@@ -72,18 +76,32 @@ def _generated(pricing: SummedPricing, columns: Array, gap: float) -> Generated:
     return found
 
 
+def _satisfying(problem: Problem, pricing: SummedPricing) -> Array:
+    """Return the columns of a mechanism that satisfies what is asked, by a solver.
+
+    Columns of one output together cost no more than each alone: where none is found, no mixture of columns does either.
+
+    Raises ModelError: There is none. Raises SolverFailure: No solver of the chain has an answer.
+    """
+    asked, known = pricing.asked, Known.of_table(problem.table)
+    even = np.full((1, len(problem.p_y), problem.size_u), 1.0 / problem.size_u)
+    block = joint_block(replace(problem, floor=0.0)).constrained(asked.counted)
+    found = block.solve(single(initial_state(problem, even), 0))[0]["mechanism"]
+    apart = problem.p_y[:, None] * brought_inside(found, asked.counted, known)
+    used = np.flatnonzero(apart.sum(axis=0) > 0.0)
+    classes = pricing.classes[used] if asked.named else np.zeros(len(used))
+    return np.vstack([classes, apart[:, used] / apart[:, used].sum(axis=0)])
+
+
 def _better(one: Found, other: Found) -> Found:
     """The lower bound of two, with the better mechanism."""
     bound, good = min(one, other, key=lambda found: found.upper), max(one, other, key=lambda found: found.value)
     return bound._replace(mechanism=good.mechanism, value=good.value, interrupted=other.interrupted, cells=other.cells)
 
 
-def _found(problem: Problem, pricing: SummedPricing, found: Generated) -> Found | None:
-    """Return what a generation found; None where no mechanism satisfies what is asked."""
+def _found(problem: Problem, pricing: SummedPricing, found: Generated) -> Found:
+    """Return what a generation found."""
     plain = pricing.plain
-    real = found.columns[0] >= 0.0
-    if found.weights[~real].sum() > FILLED or not real.any():
-        return None
     mechanisms = _mechanisms(problem, pricing, found)
     mechanism = max(mechanisms, key=lambda one: value_of(one, plain))
     return Found(
@@ -100,12 +118,11 @@ def _found(problem: Problem, pricing: SummedPricing, found: Generated) -> Found 
 
 def _mechanisms(problem: Problem, pricing: SummedPricing, found: Generated) -> list[Array]:
     """Return mechanisms P(U|Y) that satisfy the conditions, from the columns in use."""
-    used = (found.columns[0] >= 0.0) & (found.weights > LIGHT)
-    x, weights, asked = found.columns[1:, used].T, found.weights[used], pricing.asked
+    x, weights, asked = found.columns[1:].T, found.weights, pricing.asked
     known = Known.of_table(problem.table)
     if not asked.named:
         return [_inside(_rows(x.T * weights), asked.counted, known)]
-    placed_by_class = _rows(placed(x, weights, found.columns[0, used].astype(int), pricing.classes))
+    placed_by_class = _rows(placed(x, weights, found.columns[0].astype(int), pricing.classes))
     price, barred = np.zeros(placed_by_class.shape), asked.forbidden
     for (matrix, _), multiplier in zip(asked.distortions, pricing.split(found.duals)[1], strict=False):
         price = price + multiplier * matrix
