@@ -12,7 +12,9 @@ import numpy as np
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array, Flags
 from cvxpriv.numerics.later import pd
+from cvxpriv.tables.encodings import SIGNS
 from cvxpriv.tables.frames import in_order, symbol
+from cvxpriv.tables.small_counts import FEWEST
 
 #: Largest number of values of a category read off the data: a column with more holds names or codes of single rows.
 MOST_VALUES = 1000
@@ -119,6 +121,11 @@ def column_of(
             f"column {name!r} has {len(texts):,} different values, expected 1 to {MOST_VALUES:,} of a category: leave "
             "the column out, or give its values"
         )
+    if name not in categories and len(frame) >= FEWEST and 2 * len(texts) > len(frame):
+        raise DataError(
+            f"column {name!r} has {len(texts):,} values in {len(frame):,} rows, most with a value of their own: leave "
+            "it out (an identifier?), make classes of it, or say that it is a category"
+        )
     return Category(name, texts, given=False)
 
 
@@ -144,7 +151,13 @@ def _reads_as_numbers(values: pd.Series[Any]) -> bool:
     present = values[~missing_cells(values)]
     if any(isinstance(value, str) and _CODE.match(value.strip()) for value in pd.unique(present)):
         return False
-    return len(present) > 0 and bool(pd.to_numeric(present, errors="coerce").notna().all())
+    return len(present) > 0 and bool(_parsed(present).notna().all())
+
+
+def _parsed(values: pd.Series[Any]) -> pd.Series[Any]:
+    """Return cells as numbers, NaN where they are none; signs of percentages and of money around one are left out."""
+    bare = values.map(lambda cell: cell.strip(SIGNS + " ") if isinstance(cell, str) else cell)
+    return pd.to_numeric(bare, errors="coerce")
 
 
 def _numbers(frame: pd.DataFrame, name: str) -> Array:
@@ -154,7 +167,7 @@ def _numbers(frame: pd.DataFrame, name: str) -> Array:
         raise DataError(
             f"column {name!r} has {int(missing.sum()):,} missing numbers in {len(frame):,} rows: drop those rows"
         )
-    found = pd.to_numeric(values, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    found = _parsed(values).to_numpy(dtype=np.float64, na_value=np.nan)
     wrong = ~np.isfinite(found)
     if wrong.any():
         row = int(np.argmax(wrong))

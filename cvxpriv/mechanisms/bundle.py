@@ -234,11 +234,14 @@ def _readme(document: Mapping[str, Any], book: Codebook, matrix: Array) -> str:
     )
     left_out = f"{document['left_out']:,} further rows were left out: a value is missing there, or it has no symbol."
     kept = f"Columns kept as they are: {', '.join(document['kept'])}." if document["kept"] else ""
+    alike: dict[tuple[str, str], list[int]] = {}
+    for place in np.flatnonzero(book.counts):
+        alike.setdefault((book.labels[place], book.meanings[place]), []).append(int(place))
     words = [
-        f"  {output}  {label}  ({int(count):,} {'row' if count == 1 else 'rows'})\n"
+        paragraph(f"{', '.join(book.outputs[place] for place in places)}: {label} ({_rows(book.counts[places])})")
+        + "\n"
         + paragraph(meaning, indent="      ", hanging="      ")
-        for output, label, count, meaning in zip(book.outputs, book.labels, book.counts, book.meanings, strict=True)
-        if count
+        for (label, meaning), places in alike.items()
     ]
     given = "P(Y|X) is in bundle.json." if document["matrix"] is not None else WITHHELD
     stated = document["frequencies"]
@@ -270,6 +273,11 @@ def _readme(document: Mapping[str, Any], book: Codebook, matrix: Array) -> str:
         ),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _rows(counts: Array) -> str:
+    rows = int(counts.sum())
+    return f"{rows:,} row{'s' * (rows != 1)}"
 
 
 def _stated(told: Mapping[str, Any]) -> str:

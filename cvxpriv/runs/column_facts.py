@@ -117,7 +117,8 @@ def counts_section(table: JointTable, sides: Sides) -> list[Section]:
     shown = _framed(table, np.where(hidden, "*", near.astype(object)))
     shared = Section(title, HOW, tables=[Table(shown, index=True)])
     small = int(((counts >= 1) & (counts <= SMALL)).sum())
-    note = f"{small} counts are from 1 to {SMALL}. A page for others, --page shareable, withholds them."
+    some = "1 count is" if small == 1 else f"{small} counts are"
+    note = f"{some} from 1 to {SMALL}. A page for others, --page shareable, withholds such counts."
     return [Section(title, tables=exact, notes=[note] if small else [], shared=shared)]
 
 

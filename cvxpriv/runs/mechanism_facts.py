@@ -196,7 +196,11 @@ def disclosure_section(disclosure: Disclosure | None, sides: Sides, title: str, 
     if disclosure is None:
         return []
     frame, level = disclosure.frame, f"{disclosure.level:.0%}"
-    columns = {"measure": frame["measure"].map(sides.named), "unit": frame["unit"], "value": frame["value"]}
+    columns = {
+        "measure": frame["measure"].map(sides.named),
+        "unit": frame["unit"],
+        "value": frame["value"].map(exact_zero),
+    }
     caption = "Values of the table."
     if disclosure.bootstrap:
         columns |= {f"{level} low": frame["low"], f"{level} high": frame["high"]}

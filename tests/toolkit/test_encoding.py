@@ -168,3 +168,17 @@ def test_probabilities_are_those_of_the_logistic_model_alone() -> None:
     assert class_probabilities(np.log([1.0, 3.0]), "logistic").tolist() == [[0.5, 0.5], [0.25, 0.75]]
     with pytest.raises(ModelError, match="gives no probabilities"):
         class_probabilities(np.zeros(1), "hinge")
+
+
+def test_amounts_of_money_and_percentages_are_numbers_and_identifiers_are_no_category() -> None:
+    frame = pd.DataFrame({"pay": ["$30", "$40.5", "50 $"], "share": ["5%", "10%", "20 %"]})
+    encoding = Encoding.of(frame)
+    assert [(one.name, one.low, one.high) for one in encoding.columns if isinstance(one, Number)] == [
+        ("pay", 30.0, 50.0),
+        ("share", 5.0, 20.0),
+    ]
+    assert encoding.encode(frame)[:, 0].tolist() == [0.0, 0.525, 1.0]
+    people = pd.DataFrame({"name": [f"n{i}" for i in range(40)]})
+    with pytest.raises(DataError, match="40 values in 40 rows"):
+        Encoding.of(people)
+    assert len(Encoding.of(people, categories={"name": None}).features) == 40

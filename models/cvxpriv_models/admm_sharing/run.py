@@ -17,6 +17,7 @@ from cvxpriv.errors import DataError, ModelError
 from cvxpriv.learning.labels import class_probabilities, predicted
 from cvxpriv.numerics.arguments import require_counts, require_seed
 from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.reports.formatting import residual
 from cvxpriv.runs.codec import UNSAVED
 from cvxpriv.runs.learning_run import LearningRun
 
@@ -142,7 +143,7 @@ class SharedFit(LearningRun):
     @property
     def reached(self) -> str:
         if self.converged and self.kkt.largest > self.settings.tol:
-            return f"converged by the certified gap, at most {self.settings.gap:g} of the objective"
+            return f"converged by the certified gap, at most {residual(self.settings.gap)} of the objective"
         return super().reached
 
     def _problem(self) -> Problem:

@@ -326,7 +326,7 @@ def _slider(run: Run, curve: pd.DataFrame, mechanisms: Sequence[Array]) -> Slide
     problem, chosen = run.problem, run.mechanism
     return slider_of(
         curve,
-        mechanisms,
+        [_merged(one, problem) for one in mechanisms],
         problem.table,
         SIDES,
         label="Weight of privacy",
@@ -340,7 +340,7 @@ def _slider(run: Run, curve: pd.DataFrame, mechanisms: Sequence[Array]) -> Slide
 def _mechanism(run: Run) -> Section:
     rows, columns = run.mechanism.shape
     outputs = distinct_outputs(run.mechanism, run.problem.p_y)
-    merged = np.column_stack([run.mechanism[:, same].sum(axis=1) for same in outputs.values()])
+    merged = _merged(run.mechanism, run.problem)
     caption = (
         "Each row is a symbol of the data and says with which probability it is sent as which output. Symbols with "
         "equal rows cannot be told apart by U."
@@ -354,6 +354,12 @@ def _mechanism(run: Run) -> Section:
         )
     shown = common.heatmap(merged, run.problem.table, SIDES, caption, tuple(outputs))
     return Section("The mechanism P(U|Y)", text, **shown)
+
+
+def _merged(mechanism: Array, problem: Problem) -> Array:
+    """Return a mechanism whose outputs that say the same are one."""
+    outputs = distinct_outputs(mechanism, problem.p_y)
+    return np.column_stack([mechanism[:, same].sum(axis=1) for same in outputs.values()])
 
 
 def _starts(run: Run) -> Section:
