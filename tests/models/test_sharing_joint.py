@@ -5,9 +5,10 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 import pytest
-from cvxpriv_models.admm_sharing import ADMMSharing
+from cvxpriv_models.admm_sharing import ADMMSharing, truncated
 from cvxpriv_models.admm_sharing.joint import may_join
 from cvxpriv_models.admm_sharing.problem import Problem
+from scipy import sparse
 
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties.convex import GroupLasso
@@ -56,3 +57,57 @@ def test_passes_alone_are_kept_where_they_are_asked_for_or_penalties_tie_coeffic
     assert may_join(Problem.of([parts[0]], y, "hinge", "l1"))
     assert not may_join(Problem.of([parts[0]], y, "hinge", GroupLasso(((0, 1),))))
     assert not may_join(Problem.of([parts[0]], y, "sigmoid"))
+
+
+def beginning(seed: int) -> ADMMSharing:
+    """A smooth problem with squares: columns of any size and rank, rows of zeros, any weight, dense or sparse."""
+    rng = np.random.default_rng(seed)
+    samples, columns = int(rng.choice([5, 30, 80])), int(rng.choice([1, 4, 30, 100]))
+    x = rng.normal(size=(samples, columns)) * 10.0 ** rng.uniform(-2.0, 2.0)
+    x *= 10.0 ** rng.uniform(-1.0, 1.0, size=columns) if seed % 2 else 1.0
+    x[rng.uniform(size=samples) < 0.2] = 0.0
+    x[:, -1] = x[:, 0]
+    loss = str(rng.choice(["logistic", "huber", "squared", "smoothed-hinge"]))
+    signal = x @ rng.normal(size=columns)
+    y = signal / max(signal.std(), 1e-9) + rng.logistic(size=samples)
+    parts = np.array_split(x, min(columns, 1 + seed % 3), axis=1)
+    several = [sparse.csr_array(part) if seed % 5 == 0 else part for part in parts]
+    labels = np.where(y > np.median(y), 1.0, -1.0) if loss in ("logistic", "smoothed-hinge") else y
+    weights = 10.0 ** rng.uniform(-2.0, 2.0, size=samples) if seed % 4 == 0 else None
+    return ADMMSharing(several, labels, loss=loss, lam=float(10.0 ** rng.uniform(-4.0, 4.0)), weights=weights)
+
+
+@pytest.mark.parametrize("gap", [None, 0.0])
+@pytest.mark.parametrize("block", range(4))
+def test_a_run_that_begins_with_newton_steps_converges_to_the_same_optimum(
+    block: int, gap: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(truncated, "COSTLY", 0.0)
+    ended = 0
+    for seed in range(5 * block, 5 * block + 5):
+        model = beginning(seed)
+        run, passes = model.solve(gap=gap), model.solve(gap=gap, accelerate="anderson", max_iter=40)
+        assert run.converged, seed
+        assert run.gap is not None
+        ended += run.iterations == 1 and run.joint
+        if passes.converged and passes.gap is not None:  # each is within its own certified gap
+            lowest = max(run.objective - run.gap, passes.objective - passes.gap)
+            assert lowest <= min(run.objective, passes.objective), seed
+    assert ended >= 4
+
+
+def test_a_run_begins_with_newton_steps_where_systems_cost_far_more_than_products(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(truncated, "COSTLY", 100.0)
+    x = np.random.default_rng(0).normal(size=(200, 400))
+    labels = np.where(x[:, 0] > 0.0, 1, -1)
+    run = ADMMSharing([x[:, :200], x[:, 200:]], labels).solve()
+    assert run.joint
+    assert run.iterations == 1
+    assert run.converged
+    assert "certified gap" in run.reached
+    assert not truncated.may_begin(Problem.of([x[:, :50]], labels))
+    assert not truncated.may_begin(Problem.of([x], labels, "hinge"))
+    assert not truncated.may_begin(Problem.of([x], labels, penalty="l1"))
+    assert not truncated.may_begin(Problem.of([x], labels, lam=0.0))

@@ -73,7 +73,7 @@ def schedule(
     the plain order, from x = z = y = 0, leaves x where it is.
 
     `follow`: Whether rho follows the curvature of the loss (`rho.Following`).
-    `joint`: Whether Newton's method on all columns may end a run (`joint.Joining`).
+    `joint`: Whether Newton's method on all columns may begin or end a run (`joint.Joining`).
     `gap`: Certified gap, as a part of the objective, at which a start is done too; 0 for none.
     """
     parties, z, y = one_pass(problem, scheme, factors, constraints)
@@ -88,7 +88,7 @@ def schedule(
         stop=stopping(tol, gap),
         limit=limit,
         measure=measure(problem, scheme, factors, constraints, gap),
-        accelerate=Joining(problem, scheme, factors, accelerator, tol) if joint else accelerator,
+        accelerate=Joining(problem, scheme, factors, accelerator, tol, 0.99 * gap) if joint else accelerator,
         name=LOOP,
     )
 

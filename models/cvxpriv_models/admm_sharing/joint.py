@@ -1,4 +1,4 @@
-"""Newton's method on all parties' columns together, which ends a run whose passes are slow.
+"""Newton's method on all parties' columns together, which ends a run whose passes are slow, or would be.
 
 The passes are ADMM: they alternate between x and z where the method of multipliers minimises over both. A loss with
 a kink beside a penalty with one, or columns of very different scales, make the alternation slow: thousands of passes.
@@ -6,7 +6,10 @@ Here the method of multipliers itself is run from a pass's point, with a copy of
 copy its function of x has a gradient, piecewise smooth, and curvature wherever the hold of x is felt: Newton's method
 with an exact search of the line converges from everywhere (Li, Sun and Toh 2018; Hermans, Themelis and Patrinos 2022).
 
-An answer counts only where the residual of the problem itself says so. It needs all columns in one place.
+Where a party's own system would cost far more than products with its columns, the run begins with `truncated`, and
+mostly ends there.
+
+An answer counts only where the residual of the problem itself says so, or its gap. It needs all columns in one place.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from .factor import Factor
 from .gram import weighted_gram
 from .problem import Problem, together
 from .schemes import Scheme
+from .truncated import Truncated, may_begin
 
 #: Passes after which it is tried: most runs have ended by then, and a later try begins nearer.
 AFTER = (40, 120, 360)
@@ -50,7 +54,12 @@ SECANT = 1e-6
 
 
 def may_join(problem: Problem) -> bool:
-    """Return whether it may be tried: a convex loss, penalties of single coordinates, and columns that are not many."""
+    """Return whether Newton's method may end a run: after passes, or before them where parties' systems cost more."""
+    return _is_small(problem) or may_begin(problem)
+
+
+def _is_small(problem: Problem) -> bool:
+    """Return whether it may be tried after passes: a convex loss, penalties of single coordinates, and few columns."""
     size, columns = problem.samples, problem.columns
     small = columns <= COLUMNS and (size + columns) * float(columns) ** 2 <= PRODUCTS
     return small and problem.loss.convex and all(_by_coordinate(one) for one in problem.penalties)
@@ -61,33 +70,64 @@ def _by_coordinate(penalty: Penalty) -> bool:
 
 
 class Joining:
-    """The accelerator of a run that Newton's method may end: `inner`, or else plain passes, and a try after some."""
+    """The accelerator of a run that Newton's method may end: `inner`, or else plain passes, and a try after some.
+
+    `gap`: Certified gap, as a part of the objective, that is enough; 0 for none.
+    """
 
     def __init__(
-        self, problem: Problem, scheme: Scheme, factors: Sequence[Factor], inner: Accelerator | None, tol: float
+        self,
+        problem: Problem,
+        scheme: Scheme,
+        factors: Sequence[Factor],
+        inner: Accelerator | None,
+        tol: float,
+        gap: float,
     ) -> None:
-        self.problem, self.scheme, self.factors, self.inner, self.tol = problem, scheme, factors, inner, tol
+        self.problem, self.scheme, self.factors, self.inner = problem, scheme, factors, inner
+        self.tol, self.gap = tol, gap
 
     def __call__(self, body: Callable[[Values], dict[str, Array]], state: dict[str, Array], iteration: int) -> Values:
-        image = body(state) if self.inner is None else self.inner(body, state, iteration)
-        if iteration not in AFTER:
-            return image
-        view = {name: value[0] for name, value in image.items()}
+        found = self._begun(state) if iteration == 1 and may_begin(self.problem) else None
+        if found is None:
+            found = image = body(state) if self.inner is None else self.inner(body, state, iteration)
+            if iteration in AFTER and _is_small(self.problem):
+                found = self._ended(image) or image
+        return found
+
+    def _begun(self, state: Values) -> Values | None:
+        """Return the end of a run from its beginning, without any party's system, or None."""
+        begun = np.concatenate([state[f"x/{m}"][0] for m in range(self.problem.parties)])
+        try:
+            with np.errstate(all="ignore"):  # what overflows is not accepted
+                x = Truncated(self.problem, self.factors).minimised(begun, self.tol, self.gap)
+        except linalg.LinAlgError:  # the preconditioner of a tiny penalty
+            return None
+        if x is None:
+            return None
+        share = np.sum([one.share(own) for one, own in zip(self.factors, self.problem.split(x), strict=True)], axis=0)
+        return self._accepted(state, x, share, self.problem.weights * self.problem.loss.gradient(share, self.problem.y))
+
+    def _ended(self, state: Values) -> Values | None:
+        """Return the end of a run from a pass, or None."""
+        view = {name: value[0] for name, value in state.items()}
         r = np.broadcast_to(self.scheme.weight(view["rho"], self.problem.parties), view["z"].shape)
         with np.errstate(all="ignore"):  # what overflows is not accepted
             point = Joint(self.problem, view, r).minimised(self.tol)
-        if point is None:
-            return image
-        after = {**view, "z": point.z, "y": point.y}
-        for m, (x, factor) in enumerate(zip(self.problem.split(point.copy), self.factors, strict=True)):
-            after |= {f"x/{m}": x, f"v/{m}": factor.share(x)}
+        return None if point is None else self._accepted(state, point.copy, point.z, point.y)
+
+    def _accepted(self, state: Values, x: Array, z: Array, y: Array) -> Values | None:
+        """Return the state at a point, where the residual of the problem or its gap is small, or None."""
+        after = {name: value[0] for name, value in state.items() if name != ARGUMENT and "pulled" not in name}
+        after |= {"z": z, "y": y}
+        for m, (own, factor) in enumerate(zip(self.problem.split(x), self.factors, strict=True)):
+            after |= {f"x/{m}": own, f"v/{m}": factor.share(own)}
         after["y"] = kkt.dual_within(self.problem, after)  # r (p - z) has lost digits where r is large
         if kkt.residuals(self.problem, self.factors, after).largest > self.tol:
-            return image
-        kept = {
-            name: value[None] for name, value in after.items() if name != ARGUMENT and name.split("/")[0] != "pulled"
-        }
-        return {**kept, JOINT: np.ones(1)}
+            gap = kkt.duality_gap(self.problem, after) if self.gap > 0.0 else None
+            if gap is None or gap > self.gap * self.problem.value_at(z, self.problem.split(x)):
+                return None
+        return {**{name: value[None] for name, value in after.items()}, JOINT: np.ones(1)}
 
 
 @dataclass(frozen=True, eq=False)

@@ -53,8 +53,8 @@ Accelerate = Annotated[
     str,
     Option(
         "Combine the last passes (Anderson), with the same optimum and fewer passes. `auto` does so where it has a "
-        "guarantee: a convex loss, exact updates, a method that converges; and where passes are slow on few columns it "
-        "ends them by Newton steps on all parties' columns together",
+        "guarantee: a convex loss, exact updates, a method that converges. Where passes are slow on few columns, or "
+        "systems of many columns would cost too much, it ends the run by Newton steps on all columns together",
         choices=("auto", "none", "anderson"),
     ),
 ]

@@ -159,7 +159,8 @@ class SharingRun(SharedFit, Fitted):
     Attributes
     ----------
     joint : bool
-        Whether Newton's method on all parties' columns together ended it, after slow passes: `accelerate`.
+        Whether Newton's method on all parties' columns together ended it, after slow passes or before them:
+        `accelerate`.
     """
 
     open: ClassVar[str] = "What the parties share in each pass, and every coefficient,"
