@@ -13,7 +13,7 @@ import numpy as np
 from cvxpriv.divergences.atoms import Total
 from cvxpriv.divergences.breakpoints import Branches, branches_of, roots_of
 from cvxpriv.divergences.convexity import Convexity, bends, convexity_of
-from cvxpriv.divergences.curves import AtomCurve, Curve, TreeCurve
+from cvxpriv.divergences.curves import AtomCurve, Curve
 from cvxpriv.divergences.derivation import derived
 from cvxpriv.divergences.jets import DIGITS, MANY_DIGITS, jet, value_at
 from cvxpriv.divergences.limits import limit_of_tree
@@ -78,10 +78,10 @@ def analysed(text: str) -> Analysis:
     if found.verdict == "refuted":
         raise _not_convex(text, found, branches, unit)
     times = float(unit)
-    limits = times * _limit(text, line.f, -1), times * _limit(text, line.f, 1)
+    numbers = times * _limit(text, line.f, -1), times * _limit(text, line.f, 1), line.f, times
     if atom is not None and unit != 1:
         atom = Total(((times, atom),))
-    curve = TreeCurve(*limits, line.f, times) if atom is None else AtomCurve(*limits, atom)
+    curve = Curve(*numbers) if atom is None else AtomCurve(*numbers, atom)
     with mpmath.workdps(DIGITS):
         kinks = tuple(float(t) for index, t in enumerate(branches.at) if branches.jump(index) > JUMP)
     return Analysis(

@@ -22,25 +22,46 @@ from cvxpriv.numerics.arrays import Array
 
 #: A p or q below this, relative to the larger of the two, is replaced by it.
 TINY = 1e-300
-#: Largest error of doubles, relative to the larger of 1 and the value, before many digits are used.
-LOOSE = 1e-10
+#: Largest error of doubles, relative to the value, before many digits are used; around 1 relative to 1 where the value
+#: is smaller.
+LOOSE, AROUND = 1e-10, 1e2
 PLACES = np.geomspace(1e-300, 1e300, 12_001)
 """Places between which doubles are right if they are right at both ends."""
+#: From this t on, and below its inverse, parts of an atom may cancel to nothing.
+FAR = 1e4
 
 
 @dataclass(frozen=True)
 class Curve:
-    """The numerical functions that a divergence needs of f.
+    """The numerical functions that a divergence needs of f: doubles where intervals show them right, else many digits.
 
     `at_zero`, `slope_at_infinity`: The limits f(0+), and of f(t)/t at infinity.
+    `unit`: f is so many times the tree.
     """
 
     at_zero: float
     slope_at_infinity: float
+    tree: Node
+    unit: float
 
     def jet(self, p: Array, q: Array, along: Literal["p", "q"] | None) -> tuple[Array, Array, Array]:
         """Return p f(q/p) and its first two derivatives in p or q, at p, q > 0 whose larger one is 1."""
-        raise NotImplementedError  # pragma: no cover
+        (value, slope, bend), sure, (tree, t, side) = self._plain(p, q, along)
+        for index in map(tuple, np.argwhere(~sure.all(axis=0))):  # also of a single t, which has no dimension
+            value[index], slope[index], bend[index] = _precise(tree, float(t[index]), side)
+        return self._scaled(p if along != "p" else q, value, slope, bend)
+
+    def _plain(
+        self, p: Array, q: Array, along: Literal["p", "q"] | None
+    ) -> tuple[list[Array], npt.NDArray[np.bool_], tuple[Node, Array, int]]:
+        """Return the jet of the tree, or of its adjoint, in doubles, where each entry is right, and its arguments."""
+        tree, t, side = (adjoint(self.tree), p / q, -1) if along == "p" else (self.tree, q / p, 1)
+        found = jet(tree, t, DOUBLES, side=side, derivatives=along is not None)
+        sure = _sure(tree)[: 1 if along is None else 3]
+        return [_full(one, t) for one in found], sure[:, np.searchsorted(PLACES, t)], (tree, t, side)
+
+    def _scaled(self, scale: Array, value: Array, slope: Array, bend: Array) -> tuple[Array, Array, Array]:
+        return self.unit * value * scale, self.unit * slope, self.unit * bend / scale
 
     def value(self, t: Array) -> Array:
         """Return f(t)."""
@@ -83,12 +104,20 @@ class Curve:
 
 @dataclass(frozen=True)
 class AtomCurve(Curve):
-    """f as an atom: nothing cancels in f'', and little in f'."""
+    """f as an atom: nothing cancels in f'', and little in f'; far out the tree, where doubles are right."""
 
     atom: Atom
 
     def jet(self, p: Array, q: Array, along: Literal["p", "q"] | None) -> tuple[Array, Array, Array]:
-        return self.atom.jet(At(p, q, along))
+        found = self.atom.jet(At(p, q, along))
+        far = np.minimum(p, q) < np.maximum(p, q) / FAR
+        if not far.any():
+            return found
+        jets, sure, _ = self._plain(p[far], q[far], along)
+        held = _full(found[0], p), _full(found[1], p), _full(found[2], p)
+        for one, better, right in zip(held, self._scaled((q if along == "p" else p)[far], *jets), sure, strict=False):
+            one[far] = np.where(right, better, one[far])
+        return held
 
     def form(self, p: cp.Expression, q: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
         """Return the DCP form of sum p f(q/p): see `FDivergence.expression`."""
@@ -102,43 +131,18 @@ class AtomCurve(Curve):
             return tuple(np.where(np.isnan(one), 0.0, one) for one in self.atom.own(p, q))
 
 
-@dataclass(frozen=True)
-class TreeCurve(Curve):
-    """An f as a tree that no atom equals: doubles where interval arithmetic shows them right, many digits elsewhere.
-
-    `unit`: f is so many times the tree.
-    """
-
-    tree: Node
-    unit: float = 1.0
-
-    def jet(self, p: Array, q: Array, along: Literal["p", "q"] | None) -> tuple[Array, Array, Array]:
-        by_p = along == "p"
-        t = p / q if by_p else q / p
-        tree, side = (adjoint(self.tree), -1) if by_p else (self.tree, 1)
-        value, slope, bend = _trusted(tree, t, side, along is not None)
-        scale = q if by_p else p
-        return (self.unit * value * scale, self.unit * slope, self.unit * bend / scale)
-
-
-def _trusted(tree: Node, t: Array, side: int, derivatives: bool) -> tuple[Array, Array, Array]:
-    plain = jet(tree, t, DOUBLES, side=side, derivatives=derivatives)
-    values = [np.array(np.broadcast_to(one, t.shape), dtype=float) for one in plain]
-    doubtful = ~_sure(tree)[np.searchsorted(PLACES, t)]
-    for index in map(tuple, np.argwhere(doubtful)):  # also of a single t, which has no dimension
-        for held, precise in zip(values, _precise(tree, float(t[index]), side), strict=True):
-            held[index] = precise
-    return values[0], values[1], values[2]
-
-
 @lru_cache(maxsize=256)
 def _sure(tree: Node) -> npt.NDArray[np.bool_]:
-    """Return whether doubles are right on each interval between `PLACES`, by interval arithmetic at its ends."""
-    right = np.ones(PLACES.size, dtype=bool)
+    """Return whether doubles are right on each interval between `PLACES`, by interval arithmetic at its ends.
+
+    Returns: One row each for the value and the two derivatives.
+    """
+    floor, found = (PLACES < AROUND) & (PLACES > 1.0 / AROUND), []
     with np.errstate(all="ignore"):
         for middle, off in (_middle(one, PLACES) for one in jet(tree, Interval(PLACES, PLACES), INTERVALS)):
-            right &= (off <= LOOSE * np.maximum(1.0, np.abs(middle))) & np.isfinite(off)
-    return np.concatenate([[False], right[:-1] & right[1:], [False]])
+            right = (off <= LOOSE * np.maximum(floor, np.abs(middle))) & np.isfinite(off)
+            found.append(np.concatenate([[False], right[:-1] & right[1:], [False]]))
+    return np.array(found)
 
 
 def _largest(parts: Sequence[Jet], side: int) -> Jet:
@@ -155,7 +159,7 @@ def _power(base: Array, exponent: float, exact: Fraction | None) -> Array:
 
 
 #: Doubles without any guard.
-DOUBLES = Kind(lambda node: float(constant_value(node)), np.exp, np.log, _power, _largest)
+DOUBLES = Kind(lambda node: float(constant_value(node)), np.exp, np.log, np.log1p, _power, _largest)
 
 
 def _middle(one: Any, t: Array) -> tuple[Array, Array]:

@@ -124,7 +124,10 @@ class Entropies:
         weights = _weights(matrix, right)
         if weights is None:
             return None
-        entropies = [(float(w), Entropy(*pairs[k])) for k, w in weights.items()]
+        parts = [(float(w), *pairs[k]) for k, w in weights.items()]
+        lines = [(w * (x.a - y.a), w * (x.b - y.b)) for w, x, y in parts if isinstance(y, Affine)]
+        sums = np.abs(np.sum(lines, axis=0)) <= ROUNDING * np.abs(lines).sum() if len(lines) == len(parts) else False
+        entropies: list[tuple[float, Atom]] = [(w, Entropy(x, y, bool(np.all(sums)))) for w, x, y in parts]
         return Collected((*self.parts, *entropies), self.a, self.b)
 
 

@@ -156,4 +156,6 @@ def _hull(parts: Sequence[Any], possible: Sequence[Any]) -> Interval:
 
 
 #: Intervals as numbers of `cvxpriv.divergences.jets`.
-INTERVALS = Kind(_constant, _exp, lambda one: _monotone(np.log, one), _power, _largest)
+INTERVALS = Kind(
+    _constant, _exp, lambda one: _monotone(np.log, one), lambda one: _monotone(np.log1p, one), _power, _largest
+)

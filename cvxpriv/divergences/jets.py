@@ -13,7 +13,7 @@ from typing import Any
 
 import mpmath
 
-from cvxpriv.divergences.tree import ONE, PI, Call, Node, Number, Product, Sum, T, constant
+from cvxpriv.divergences.tree import ONE, PI, Call, Node, Number, Product, Sum, T, add, constant, linear, scaled
 
 Jet = tuple[Any, Any, Any]
 #: Number of digits in which signs and limits are decided.
@@ -25,6 +25,7 @@ class Kind:
     """A kind of number, by its operations.
 
     `number`: Maps a node without t to a number.
+    `log1p`: log(1 + x), which keeps the digits of a small x.
     `power`: Maps (number, exponent as a number, exponent as a fraction or None) to the power.
     `largest`: Maps (jets, side) to the jet of the largest value; `side` is +1 or -1.
     """
@@ -32,6 +33,7 @@ class Kind:
     number: Callable[[Node], Any]
     exp: Callable[[Any], Any]
     log: Callable[[Any], Any]
+    log1p: Callable[[Any], Any]
     power: Callable[[Any, Any, Any], Any]
     largest: Callable[[Sequence[Jet], int], Jet]
 
@@ -97,10 +99,13 @@ class _Evaluation:
             value = self.kind.exp(u)
             return value, value * du, value * (du * du + ddu)
         if node.name == "log":
+            above_one = linear(node.arguments[0]).get(ONE) == 1
+            rest = self.of(add(node.arguments[0], scaled(-1, ONE)))[0] if above_one else None
+            value = self.kind.log(u) if rest is None else self.kind.log1p(rest)
             if not self.derivatives:
-                return self.kind.log(u), 0, 0
+                return value, 0, 0
             slope = du / u
-            return self.kind.log(u), slope, ddu / u - slope * slope
+            return value, slope, ddu / u - slope * slope
         if node.name == "abs":
             parts = [parts[0], (-u, -du, -ddu)]
         if node.name == "min":
@@ -150,7 +155,7 @@ def _largest(parts: Sequence[Jet], side: int) -> Jet:
 _CALLS: dict[str, Callable[..., Any]] = {"exp": mpmath.exp, "log": _log, "abs": abs, "max": max, "min": min}
 
 #: Numbers of mpmath, with the precision that is set there.
-MANY_DIGITS = Kind(constant_value, mpmath.exp, _log, _power, _largest)
+MANY_DIGITS = Kind(constant_value, mpmath.exp, _log, lambda x: _log(1 + x), _power, _largest)
 
 
 def value_at(node: Node, t: Any, digits: int = DIGITS) -> Any:

@@ -53,8 +53,8 @@ def limit_of(values: Iterable[Any], noise: float) -> float:
     if abs(second) >= STEADY * abs(first):
         return math.copysign(math.inf, second)
     ratio = second / first
-    beyond = second * ratio / (1 - ratio)
     resting = abs(second * before - first * first) <= RESTING * first * first
+    beyond = second * ratio / (1 - ratio) if resting else second * ratio**2  # differences of a power are squared
     if not (resting or abs(beyond) <= SMALL * max(1.0, abs(seen[-1]))):
         return math.nan
     return float(seen[-1] + beyond)

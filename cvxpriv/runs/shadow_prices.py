@@ -3,7 +3,8 @@
 At an optimum the objective's derivative by any number in the problem is that of the Lagrangian, taken at the solution x
 and its multipliers z: of ``1/2 x'Px + c'x + z'(Ax - b)`` of the cone program. So one solve gives the price of every
 constraint. A ready constraint is priced by its own parameter (a nat of epsilon), a hand-written one by the cvxpy
-Parameters that stand in it, and one without any by a slack in all its inequalities.
+Parameters that stand in it, and one without any by a slack in all its inequalities. An equality can have many right
+multipliers, as a forbidden cell has beside p >= 0: it is opened by a little slack and solved again.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ SLACK = "slack"
 BOUNDS = ("epsilon", "delta", "bound", "value")
 #: Step of the difference by which coefficients are differentiated. They are smooth, so its error is of this size.
 STEP = 1e-6
+#: Slack by which an equality is opened, once and twice, and the price for a size of 1 that solvers' accuracy makes.
+OPENED, UNSEEN = 1e-4, 1e-4
 
 
 def shadow_prices(block: Block, state: Values) -> pd.DataFrame:
@@ -101,7 +104,23 @@ class _Optimum:
 
     def by_slack(self, label: str) -> float:
         part = self.declaration.constraints[label]
+        if isinstance(part, (cp.constraints.Equality, cp.constraints.Zero)):
+            return self._opened(label, part)
         return _by_slack(part, part.dual_value)
+
+    def _opened(self, label: str, equality: cp.Constraint) -> float:
+        """Return the improvement for each unit of slack to both sides of an equality, by two differences."""
+
+        def least(slack: float) -> float:
+            wider = relaxed(equality, cp.Constant(slack))
+            parts = {**self.declaration.constraints, label: wider[0] if wider else equality}
+            problem = cp.Problem(self.declaration.objective, list(parts.values()))
+            found = solve_conic(problem, self.solver, solver_spec(self.solver).full_options(None, {}))
+            return float("nan") if found.x is None else found.program.value(found.x)
+
+        at = self.solution.program.value(self.x)
+        price = (3.0 * at - 4.0 * least(OPENED) + least(2.0 * OPENED)) / (2.0 * OPENED)
+        return 0.0 if abs(price) <= UNSEEN * (1.0 + abs(at)) else price
 
     def by_bound(self, name: str, bound: str) -> float | None:
         """Return the price by a number that made a ready constraint; None where there is none."""
@@ -166,8 +185,6 @@ def _by_slack(part: cp.Constraint, dual: Any) -> float:
     """Return the improvement of the objective for each unit of slack in all entries of a constraint."""
     if isinstance(part, (cp.constraints.Inequality, cp.constraints.NonNeg, cp.constraints.NonPos)):
         return float(np.sum(dual))
-    if isinstance(part, (cp.constraints.Equality, cp.constraints.Zero)):
-        return float(np.abs(dual).sum())
     slack = cp.Variable(value=0.0)
     wider = relaxed(part, slack)
     if wider is None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from cvxpriv.certify.problem_checks import solver_names
 from cvxpriv.divergences import FDivergence, divergence
-from cvxpriv.divergences.curves import TreeCurve
+from cvxpriv.divergences.curves import Curve
 from cvxpriv.divergences.parsing import line_of
 from cvxpriv.divergences.verification.checks import verify_divergence
 from cvxpriv.divergences.verification.findings import Verification
@@ -123,4 +123,4 @@ def _from_text(text: str) -> FDivergence:
             f = None
         if f is None:
             raise
-        return FDivergence(text, f=TreeCurve(np.nan, np.nan, f).value, formula=text)
+        return FDivergence(text, f=Curve(np.nan, np.nan, f, 1.0).value, formula=text)

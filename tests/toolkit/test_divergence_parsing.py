@@ -7,10 +7,12 @@ from pathlib import Path
 
 import cloudpickle
 import cvxpy as cp
+import mpmath
 import numpy as np
 import pytest
 
 from cvxpriv.divergences import FDivergence, divergence
+from cvxpriv.divergences.jets import MANY_DIGITS, jet
 from cvxpriv.divergences.parsing import LENGTH, line_of
 from cvxpriv.errors import ModelError
 
@@ -335,3 +337,27 @@ def test_entropies_that_cancel_near_one_keep_their_digits(t: float) -> None:
     jensen = FDivergence.parse("t*log(t) - (1+t)*log((1+t)/2)").f(np.array([t]))
     d = t - 1.0  # f = d^2/4 - d^3/8 + ..., whose next term is below d^4/13
     assert jensen == pytest.approx(d**2 / 4 - d**3 / 8, rel=d**2 + 1e-6, abs=0.0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "log(1+1/t) - log(2)",
+        "-t*log(1+1/t) + log(2)",
+        "log((t+1)/(2*t))",
+        "(t-1)**2/(0.25+0.75*t)",
+        "(t-1)**2/(t+1)*exp((t-1)**2/(t+1)**2)",  # without a form
+    ],
+)
+def test_values_far_out_keep_their_digits_where_large_parts_cancel(text: str) -> None:
+    f, tree = FDivergence.parse(text), line_of(text).f
+    for t in (1e-12, 1e-6, 1e6, 1e12):
+        at = np.array([t])
+        with mpmath.workdps(60):
+            true, slope, _ = map(float, jet(tree, mpmath.mpf(t), MANY_DIGITS))
+        assert float(f.f(at)[0]) == pytest.approx(true, rel=1e-9)
+        assert float(f.derivative(at)[0]) == pytest.approx(slope, rel=1e-9, abs=1e-15)
+
+
+def test_a_slow_power_has_the_limit_of_its_formula() -> None:
+    assert FDivergence.parse("1 - t**0.01").limit_at_zero == pytest.approx(1.0, abs=1e-10)

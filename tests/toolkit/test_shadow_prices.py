@@ -140,6 +140,20 @@ def test_a_constraint_with_variables_of_its_own_is_priced_part_by_part() -> None
     assert prices["idle"] == pytest.approx(0.0, abs=1e-7)
 
 
+def test_a_cell_that_is_empty_anyway_costs_nothing_to_forbid_and_another_what_it_adds() -> None:
+    whole = block().constrain("whole", constraints.fixed({(0, 0): 1.0}))
+    idle = whole.constrain("none", constraints.forbidden([(0, 1)]))
+    prices = shadow_prices(idle, STATE).set_index("constraint")["price"]
+    assert prices["none"] == 0.0
+    assert prices["whole"] == pytest.approx(2.0, rel=1e-3)  # 10 (1 - s - .9)^2 + 10 s^2, s in the third cell
+    dear = shadow_prices(block().constrain("none", constraints.forbidden([(1, 1)])), STATE)["price"][0]
+    at, one, two = (
+        least(lambda mechanism, slack=slack: cp.abs(mechanism[1, 1]) <= slack)  # type: ignore[misc]
+        for slack in (0.0, 1e-3, 2e-3)
+    )
+    assert dear == pytest.approx(-(4.0 * one - 3.0 * at - two) / 2e-3, rel=1e-3)
+
+
 def ratios(epsilon: cp.Parameter | float) -> Constraint:
     """Local differential privacy by hand: many inequalities, and one number that they share."""
     factor = cp.exp(epsilon) if isinstance(epsilon, cp.Parameter) else np.exp(epsilon)

@@ -13,9 +13,11 @@ from hypothesis import given, settings, strategies as st
 
 import cvxpriv as cpv
 from cvxpriv.divergences import FDivergence, divergence, forms
+from cvxpriv.divergences.verification import checks, curve
 from cvxpriv.divergences.verification.agreement import row_optimum
 from cvxpriv.divergences.verification.derivatives import numerical_slope
 from cvxpriv.divergences.verification.findings import Check, Finding, judged, run_checks
+from cvxpriv.divergences.verification.setting import DivergenceSetting
 from cvxpriv.errors import ModelError
 
 from .divergence_cases import BUILT_IN, NOT_STRICT
@@ -391,3 +393,20 @@ def test_the_row_optimum_from_values_alone_is_the_known_one(
 ) -> None:
     low, high = np.full(3, 1e-4), np.ones(3)
     assert row_optimum(cost, low, high) == pytest.approx(optimum, abs=1e-10)  # golden sections: values to rounding
+
+
+TINY = ("-log(t)+1e-10*t*log(t)", "1e-31*t*log(t)-log(t)", "1e-31*(t*log(t))+(1/t-1)", "(1-sqrt(t))**2-1e-31*log(t)")
+
+
+@pytest.mark.parametrize("text", [*TINY, "1-t**0.01", "1e-20*(t**(-0.01)-1)"])
+def test_a_limit_that_tiny_or_slow_parts_decide_refutes_no_right_f(text: str) -> None:
+    f = FDivergence.parse(text)
+    setting = DivergenceSetting(f, (1e-3, 1e3), None, 0)
+    assert {check(setting).verdict for check in (checks.at_zero, checks.at_infinity)} == {"holds"}
+
+
+def test_a_wrong_limit_of_a_tiny_f_is_found() -> None:
+    f = replace(FDivergence.parse("1e-10*t*log(t)"), slope_at_infinity=0.0, convexity="declared")
+    assert checks.at_infinity(DivergenceSetting(f, (1e-3, 1e3), None, 0)).verdict == "fails"
+    dip = FDivergence("dip", f=lambda t: -1e-20 * (t - 1.0) ** 2)
+    assert curve.convex(DivergenceSetting(dip, (1e-3, 1e3), None, 0)).verdict == "fails"

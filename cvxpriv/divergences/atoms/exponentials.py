@@ -12,16 +12,21 @@ from cvxpriv.divergences.atoms.base import NOTHING, At, Atom, Jet, Writer
 from cvxpriv.numerics.arrays import Array
 
 EXPONENTIAL = frozenset({"exponential"})
-#: A ratio this near to 1 loses digits of its logarithm.
-NEAR = 0.5
+#: Up to this r, log(1+r) - r is summed as a series, of so many terms: elsewhere it loses at most two digits.
+NEAR, TERMS = 0.1, 7
 
 
 @dataclass(frozen=True)
 class Entropy(Atom):
-    """x log(x/y), convex: x affine, y affine or concave, both >= 0."""
+    """x log(x/y), convex: x affine, y affine or concave, both >= 0.
+
+    `centred`: It is x log(x/y) - x + y, y affine. Several whose -x + y cancel keep the digits that their sum would
+    lose where x and y are nearly equal: log(1 + 1/t) is made of two such parts.
+    """
 
     x: Affine
     y: Atom
+    centred: bool = False
 
     curvature = 1
     nonnegative = False
@@ -34,25 +39,42 @@ class Entropy(Atom):
     def jet(self, at: At) -> Jet:
         of_x, of_y = self.x.jet(at), self.y.jet(at)
         (x, dx, _), (y, dy, ddy) = of_x, of_y
-        log = np.log(x / y)
-        if isinstance(self.y, Affine):  # terms that cancel, as (p+q) log((p+q)/q) and q log(q/(p+q)), need every digit
-            beyond = Affine(self.x.a - self.y.a, self.x.b - self.y.b).value(at.p, at.q) / y
-            log = np.where(np.abs(beyond) < NEAR, np.log1p(beyond), log)
+        share = x / y
+        log = np.log(share)
         value = np.where(x > 0.0, x * log, 0.0)
+        slope = -share * dy
+        if at.along is not None and dx != 0.0:
+            slope = slope + dx * (log + 1.0)
+        if isinstance(self.y, Affine):
+            away = Affine(self.x.a - self.y.a, self.x.b - self.y.b)
+            beyond = away.value(at.p, at.q) / y  # x/y - 1, to the last digit
+            curved, near = _log_less_line(beyond), np.abs(beyond) < NEAR
+            if self.centred:
+                value = np.where(near, x * curved + y * beyond**2, value - x + y)
+                slope = np.where(near, dx * curved + (dx - dy) * beyond, slope - dx + dy)
+            else:
+                value = np.where(near, x * (curved + beyond), value)
+                slope = np.where(near, dx * curved + (dx - dy) * share, slope)
         if at.along is None:
             return value, NOTHING, NOTHING
-        share = x / y
-        slope = -share * dy
-        if dx != 0.0:
-            slope = slope + dx * (log + 1.0)
         turn = wronskian(self.x, self.y, at, (of_x, of_y)) / y
         return value, slope, turn * turn / x - share * ddy
 
     def declare(self, writer: Writer) -> cp.Expression:
-        return cp.rel_entr(self.x.declare(writer), self.y.declare(writer))
+        atom = cp.kl_div if self.centred else cp.rel_entr
+        return atom(self.x.declare(writer), self.y.declare(writer))
 
     def own(self, p: Array, q: Array) -> list[Array]:
         return self.y.own(p, q)
+
+
+def _log_less_line(r: Array) -> Array:
+    """Return log(1 + r) - r for |r| < NEAR: with s = r/(2+r) it is -r s + 2 (s^3/3 + s^5/5 + ...)."""
+    s = r / (2.0 + r)
+    tail: Array = np.zeros(())
+    for power in range(2 * TERMS + 1, 1, -2):
+        tail = tail * s * s + 1.0 / power
+    return np.asarray(2.0 * s**3 * tail - r * s)
 
 
 @dataclass(frozen=True)

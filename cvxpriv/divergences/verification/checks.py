@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from cvxpriv.divergences.definition import FDivergence
 from cvxpriv.divergences.verification import agreement, curve, dcp_form, derivatives
 from cvxpriv.divergences.verification.findings import FAILS, HOLDS, Check, Finding, Verification, judged, run_checks
-from cvxpriv.divergences.verification.setting import MODERATE, DivergenceSetting, moderate
+from cvxpriv.divergences.verification.setting import MODERATE, ROUNDING, DivergenceSetting, moderate
 from cvxpriv.numerics.arrays import Array
 
 PAIRS, SIZE = 500, 2
@@ -55,52 +57,53 @@ def _values(setting: DivergenceSetting, p: Array, q: Array) -> tuple[Array, Arra
 DECADES = np.array([1, 2, 3, 6, 9, 12, 25, 50, 75, 100, 125, 150])
 #: Allowed error of a limit that was given, and of one that was read off at 1e12.
 GIVEN, READ_OFF = 1e-6, 1e-5
+#: Values grow without end if the last decades change them by this share of what those before did: 1 of a logarithm,
+#: .82 of its logarithm, .56 of t^-0.01. A limit may be so many times farther away than such differences say.
+STEADY, BEYOND = 0.7, 4.0
 
 
 def at_zero(setting: DivergenceSetting) -> Finding:
     """The declared f(0+) is the limit of f."""
-    f = setting.f
-    with np.errstate(all="ignore"):
-        return _limit(setting.values(10.0**-DECADES), f.limit_at_zero, "at_zero", f.at_zero is not None)
+    return _limit(setting, 10.0**-DECADES, "at_zero", "f(t)", lambda t: setting.values(t))
 
 
 def at_infinity(setting: DivergenceSetting) -> Finding:
     """The declared slope at infinity is the limit of f(t)/t."""
-    f, t = setting.f, 10.0**DECADES
+    return _limit(setting, 10.0**DECADES, "slope_at_infinity", "f(t)/t", lambda t: setting.values(t) / t)
+
+
+def _limit(
+    setting: DivergenceSetting, t: Array, argument: str, what: str, values_at: Callable[[Array], Array]
+) -> Finding:
+    f = setting.f
+    given = getattr(f, argument) is not None
     with np.errstate(all="ignore"):
-        return _limit(setting.values(t) / t, f.limit_slope, "slope_at_infinity", f.slope_at_infinity is not None)
-
-
-def _limit(values: Array, claimed: float, argument: str, given: bool) -> Finding:
-    sign = -1 if argument == "at_zero" else 1
+        claimed, values = f.limit_at_zero if argument == "at_zero" else f.limit_slope, values_at(t)
+    source = f"the limit is {claimed:.6g}, {'as given' if given else 'as read off'}"
+    if np.isposinf(claimed) and f.convexity != "declared":
+        return Finding(HOLDS, f"{source}: read off the formula in many digits, farther out than doubles reach", 0.0)
     usable = np.flatnonzero(np.isfinite(values))
-    if usable.size < 2 and np.isposinf(claimed) and np.isposinf(values).any():
-        return Finding(HOLDS, f"the limit is inf: f outgrows doubles before t = {10.0 ** (sign * DECADES[1]):g}", 0.0)
-    if usable.size < 2:
+    if usable.size < 3 and np.isposinf(claimed) and np.isposinf(values).any():
+        return Finding(HOLDS, f"the limit is inf: f outgrows doubles before t = {t[2]:g}", 0.0)
+    if usable.size < 3:
         return Finding(FAILS, f"f has no value near the limit: give {argument} and mend f", float("nan"))
-    last, earlier = usable[-1], usable[usable.size // 2]
-    found = float(values[last])
-    point = {"t": float(10.0 ** (sign * DECADES[last]))}
-    source = "as given" if given else "as read off"
-    grows = abs(found) > 1e12 or abs(found - values[earlier]) > 1e-3 * max(1.0, abs(found))
-    tolerance = GIVEN if given else READ_OFF
+    found, point = float(values[usable[-1]]), {"t": float(t[usable[-1]])}
+    before, last = np.diff(values[usable[-3:]]) / np.diff(DECADES[usable[-3:]])
+    noise = ROUNDING * np.abs(values[usable[-3:]]).max()
+    grows = abs(found) > 1e12 or abs(last) > max(STEADY * abs(before), noise)
     if np.isinf(claimed):
-        right, error = bool(grows and found > 0.0 and claimed > 0.0), 0.0
+        right, error = bool(grows and found > -1e12 and last > 0.0 and claimed > 0.0), 0.0
     else:
         error = abs(found - claimed)
-        right = bool(error <= tolerance * (1.0 + abs(claimed)))
+        tolerance = (GIVEN if given else READ_OFF) * (setting.scale + abs(claimed)) + noise
+        share = last / before if before != 0.0 and 0.0 < last / before < 1.0 else 0.0
+        rest = last * share / (1.0 - share) * np.diff(DECADES[usable[-2:]])[0]
+        right = bool(error <= tolerance or ((claimed - found) * last > 0.0 and error <= BEYOND * abs(rest)))
     if right:
-        return Finding(HOLDS, f"the limit is {claimed:.6g}, {source}", error, point)
-    what = "f(t)" if argument == "at_zero" else "f(t)/t"
-    course = (
-        ("grows" if found > 0.0 else "falls") + " without end"
-        if grows and abs(found) > 1.0
-        else f"is {found:.6g} there"
-    )
+        return Finding(HOLDS, source, error, point)
+    course = f"{'grows' if last > 0.0 else 'falls'} without end" if grows else f"is {found:.6g} there"
     remedy = "correct" if given else "pass"
-    return Finding(
-        FAILS, f"{argument} is {claimed:.6g} {source}, but {what} {course}: {remedy} {argument}", error, point
-    )
+    return Finding(FAILS, f"{argument}: {source}, but {what} {course}: {remedy} {argument}", error, point)
 
 
 FINITE, CONVEX, DCP, FREE = "f is finite", "f is convex", "expression is DCP", "constraints exclude nothing"

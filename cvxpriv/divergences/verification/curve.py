@@ -56,7 +56,7 @@ def convex(setting: DivergenceSetting) -> Finding:
     middle = weight * a + (1.0 - weight) * b
     low, high, at = setting.values(a), setting.values(b), setting.values(middle)
     rise = np.maximum(at - weight * low - (1.0 - weight) * high, 0.0)
-    noise = ROUNDING * (1.0 + np.abs(low) + np.abs(high) + np.abs(at))
+    noise = ROUNDING * (setting.scale + np.abs(low) + np.abs(high) + np.abs(at))
     return judged(
         np.where(np.isfinite(at), rise, np.nan),
         noise,

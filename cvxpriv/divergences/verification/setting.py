@@ -71,6 +71,12 @@ class DivergenceSetting:
         """The interval in steps of one ratio, so many that a narrow bump or gap does not slip through."""
         return np.geomspace(*self.interval, FINE)
 
+    @cached_property
+    def scale(self) -> float:
+        """Size of f around 1, at most 1: what is small is so beside it."""
+        size = np.abs(self.values(np.array([0.25, 0.5, 2.0, 4.0]))).max()
+        return float(size) if 0.0 < size < 1.0 else 1.0
+
     def random(self, check: int) -> np.random.Generator:
         """Return the random numbers of one check, the same whichever other checks ran."""
         return np.random.default_rng([self.seed, check])
