@@ -65,6 +65,7 @@ MEASURES = {
 }
 """The measures by name: a description for readers, and the unit."""
 OF_Y = ("leakage", "utility", "accuracy_y")
+ACCURACIES = ("accuracy_nothing", "accuracy_y", "accuracy_x")
 UNSEEN_SHARE = 0.01
 """Estimated share of the population in unseen cells from which the notes warn."""
 
@@ -292,9 +293,8 @@ def _intervals(
     if table.protection is not None:
         tried = np.stack(list(milder_populations(shares)))
         hulls.append(accepted_hull(value, measure(tried, matrix), np.stack([replicates(one) for one in tried]), level))
-    if same_records:
-        of_y = np.isin(list(MEASURES), OF_Y)
-        hulls.append(np.where(of_y, percentile_interval(own, level), hulls[0]))
+    biased = np.isin(list(MEASURES), [*ACCURACIES, *(OF_Y if same_records else ())])
+    hulls.append(np.where(biased, percentile_interval(own, level), hulls[0]))
     low, high = np.min([hull[0] for hull in hulls], axis=0), np.max([hull[1] for hull in hulls], axis=0)
     limits = _range(*counts.shape)
     return np.stack([np.clip(low, *limits), np.clip(high, *limits), value, own.mean(axis=0) - value])

@@ -22,8 +22,6 @@ from cvxpriv.reports.sliders import Slider
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_SIGNATURES = {b"\x89PNG\r\n\x1a\n": "image/png", b"<?xml": "image/svg+xml", b"<svg": "image/svg+xml"}
-
 
 @dataclass(frozen=True)
 class Fact:
@@ -115,15 +113,15 @@ class Fact:
 class Picture:
     """A picture.
 
-    `source`: A PNG or SVG file, a matplotlib figure, or a function that draws one.
+    `draw`: Draws it, when a page or a file needs it.
     `alt`: Description for readers who do not see it.
     `wide`: Keep it large enough to read on a narrow screen, and let it scroll.
     `file`: Name of a file that the picture is also written to, such as ``curve.png``.
     `beside`: Whether it is for its file alone, since the page shows the same in another form.
-    Raises DataError: Bytes that are neither PNG nor SVG, or no ``alt``.
+    Raises DataError: No ``alt``.
     """
 
-    source: bytes | Figure | Callable[[], Figure]
+    draw: Callable[[], Figure]
     alt: str
     caption: str = ""
     wide: bool = False
@@ -133,25 +131,20 @@ class Picture:
     def __post_init__(self) -> None:
         if not self.alt:
             raise DataError("alt='' of a picture: say in a sentence what it shows")
-        if isinstance(self.source, bytes) and _media_type(self.source) is None:
-            raise DataError(f"data of a picture begins with {self.source[:8]!r}: expected a PNG or SVG file")
 
     def image(self, kind: str = "svg") -> bytes:
-        """Return the picture as the bytes of a file, by default SVG; bytes are returned as they are.
+        """Return the picture as the bytes of a file.
 
         Raises ModelError: matplotlib is missing.
         """
-        if isinstance(self.source, bytes):
-            return self.source
         from cvxpriv.reports.pictures import image
 
-        return image(self.source() if callable(self.source) else self.source, kind)
+        return image(self.draw(), kind)
 
     @property
     def uri(self) -> str:
         """The picture as a ``data:`` address."""
-        data = self.image()
-        return f"data:{_media_type(data)};base64,{base64.b64encode(data).decode('ascii')}"
+        return f"data:image/svg+xml;base64,{base64.b64encode(self.image()).decode('ascii')}"
 
 
 @dataclass(frozen=True)
@@ -282,7 +275,3 @@ def untimed(facts: Facts) -> Facts:
         sections=[bare(section) for section in facts.sections],
         tables={name: without_clock(frame) for name, frame in facts.tables.items()},
     )
-
-
-def _media_type(data: bytes) -> str | None:
-    return next((kind for start, kind in _SIGNATURES.items() if data.startswith(start)), None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import binom, kstest, norm
@@ -84,6 +84,7 @@ def test_composition_adds_squares_and_splitting_a_release_costs_nothing() -> Non
     )
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(0.001, 2.0), min_size=1, max_size=30), st.sampled_from([1e-3, 1e-6, 1e-9]))
 def test_no_looser_rule_is_below_the_exact_composition(mus: list[float], delta: float) -> None:
     accounting = account_ledger([Release(mu=mu) for mu in mus], delta, neighbours="one row")
@@ -214,6 +215,24 @@ def test_audit_of_a_gaussian_release_stays_below_its_exact_epsilon() -> None:
     found = audit(lambda x: x + rng.normal(size=3), np.zeros(3), np.array([1.0, 0.0, 0.0]), delta=1e-3, runs=4000)
     assert 0.5 < found.epsilon < exact
     assert not found.refutes(exact)
+
+
+def test_the_bound_of_an_audit_holds_as_often_as_its_confidence_says() -> None:
+    # Randomised response at epsilon 1 reaches its epsilon on the event "the answer is 1".
+    rng, truth, studies = np.random.default_rng(4), 1 / (1 + np.exp(-1.0)), 200
+    above = 0
+    for _ in range(studies):
+        found = audit(
+            lambda bit: float(bit if rng.random() < truth else 1 - bit),
+            1,
+            0,
+            delta=0.0,
+            runs=200,
+            confidence=0.8,
+            event=lambda answer: answer > 0.5,
+        )
+        above += found.epsilon > 1.0
+    assert above / studies <= 0.2  # limits of binomial chances are careful, and four share the risk
 
 
 def test_audit_catches_noise_that_is_ten_times_too_small() -> None:

@@ -59,28 +59,15 @@ ADULT = NamedRows(
     },
     categories=CATEGORIES,
 )
+_COUNTED = ("juv_fel_count", "juv_misd_count", "juv_other_count", "priors_count")
 COMPAS = NamedRows(
     title="COMPAS (ProPublica; Larson et al. 2016)",
     load=load_compas,
     label="two_year_recid",
     positive="1",
     negative="0",
-    columns=(
-        "age",
-        "sex",
-        "juv_fel_count",
-        "juv_misd_count",
-        "juv_other_count",
-        "priors_count",
-        "c_charge_degree",
-    ),
-    ranges={
-        "age": (18, 100),
-        "juv_fel_count": (0, 20),
-        "juv_misd_count": (0, 20),
-        "juv_other_count": (0, 20),
-        "priors_count": (0, 50),
-    },
+    columns=("age", "sex", *_COUNTED, "c_charge_degree"),
+    ranges={"age": (18, 100), **dict.fromkeys(_COUNTED, (0, 20)), "priors_count": (0, 50)},
     categories={
         "sex": ("Female", "Male"),
         "race": ("African-American", "Asian", "Caucasian", "Hispanic", "Native American", "Other"),

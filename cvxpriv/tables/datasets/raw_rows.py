@@ -24,23 +24,15 @@ FILES = (
     ),
 )
 
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
 #: The columns in the order of adult.names; those without categories are whole numbers.
-COLUMNS = (
-    "age",
-    "workclass",
-    "fnlwgt",
-    "education",
-    "education-num",
-    "marital-status",
-    "occupation",
-    "relationship",
-    "race",
-    "sex",
-    "capital-gain",
-    "capital-loss",
-    "hours-per-week",
-    "native-country",
-    "income",
+COLUMNS = _names(
+    "age workclass fnlwgt education education-num marital-status occupation relationship race sex "
+    "capital-gain capital-loss hours-per-week native-country income"
 )
 
 _LISTED = {
@@ -153,28 +145,10 @@ GERMAN = RawFile(
 )
 
 #: The attributes of german.doc in order; A11, A34 and the like are its codes.
-GERMAN_COLUMNS = (
-    "status",
-    "duration",
-    "credit_history",
-    "purpose",
-    "amount",
-    "savings",
-    "employment_since",
-    "installment_rate",
-    "personal_status_sex",
-    "other_debtors",
-    "residence_since",
-    "property",
-    "age",
-    "other_plans",
-    "housing",
-    "existing_credits",
-    "job",
-    "people_liable",
-    "telephone",
-    "foreign_worker",
-    "credit",
+GERMAN_COLUMNS = _names(
+    "status duration credit_history purpose amount savings employment_since installment_rate "
+    "personal_status_sex other_debtors residence_since property age other_plans housing existing_credits "
+    "job people_liable telephone foreign_worker credit"
 )
 
 
