@@ -99,6 +99,8 @@ def forbidden(cells: Iterable[Cell]) -> ReadyConstraint:
         if cells.ndim != 2:
             raise DataError(f"cells has shape {cells.shape}: expected a mask, (|inputs|, |outputs|)")
         cells = [(int(row), int(column)) for row, column in np.argwhere(cells)]
+    if isinstance(cells, Mapping):
+        raise DataError(f"forbidden: cells={shown(cells)} has values: pass pairs alone, or call fixed(...)")
     return _fixed_constraint("forbidden", dict.fromkeys(_cells("forbidden", cells), 0.0))
 
 

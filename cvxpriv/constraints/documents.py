@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import wraps
 from typing import Any, ParamSpec
@@ -28,7 +28,11 @@ def kept(make: Callable[Arguments, ReadyConstraint]) -> Callable[Arguments, Read
 
     @wraps(make)
     def made(*arguments: Arguments.args, **named: Arguments.kwargs) -> ReadyConstraint:
-        return _remembering(make(*arguments, **named), kind, signature.bind(*arguments, **named))
+        bound = signature.bind(*arguments, **named)
+        for name, value in bound.arguments.items():
+            if isinstance(value, Iterator):  # it is read twice: by the function, and for the file
+                bound.arguments[name] = list(value)
+        return _remembering(make(*bound.args, **bound.kwargs), kind, bound)
 
     _MAKERS[kind] = made
     return made

@@ -19,6 +19,8 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 
 Permutation = npt.NDArray[np.intp]
+#: Largest logarithm of a bound: doubles hold exp of it.
+MOST = 700.0
 
 
 @door
@@ -158,7 +160,8 @@ def _metric_form(epsilon: float, d: Array, mechanism: cp.Expression, known: Know
         raise ModelError(f"distance is between {len(d)} inputs, the mechanism has {mechanism.shape[0]}: name each once")
     one, other = pairs(len(d))
     near = np.isfinite(d[one, other])
-    loss = np.exp(-epsilon * d[one, other])[near]
+    with np.errstate(over="ignore"):
+        loss = np.exp(-epsilon * d[one, other])[near]
     return [cp.multiply(loss[:, None], mechanism[one[near]]) <= mechanism[other[near]]]
 
 
@@ -206,7 +209,7 @@ def _renyi_form(a: float, epsilon: float, mechanism: cp.Expression, known: Known
     p, q = mechanism[one], mechanism[other]
     if a == 1.0:
         return [cp.sum(cp.rel_entr(p, q), axis=1) <= epsilon]
-    z, most = cp.Variable(p.shape), np.exp((a - 1.0) * epsilon)
+    z, most = cp.Variable(p.shape), np.exp(min((a - 1.0) * epsilon, MOST))
     x, y, w = (cp.vec(part, order="C") for part in (p, q, z))
     if a < 1.0:
         return [cp.PowCone3D(x, y, w, a), cp.sum(z, axis=1) >= most]

@@ -25,8 +25,8 @@ from cvxpriv.errors import ModelError
 SAMPLES = np.geomspace(1e-6, 1e6, 48)
 #: Size that counts as zero in `DIGITS` digits, and the least rise of f' that is a kink.
 ZERO, JUMP = mpmath.mpf(10) ** -30, mpmath.mpf(10) ** -9
-#: Powers of ten of an f around t = 1 that need no other unit.
-ORDINARY = 3
+#: Powers of ten of an f around t = 1 that need no other unit, and the largest of a unit, which is a double.
+ORDINARY, MOST_POWER = 3, 250
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def _unit(f: Node) -> Fraction:
     for points in ((0.25, 0.5, 2.0, 4.0), (1e-3, 1e3)):
         size = max(abs(value_at(f, t)) for t in points)
         if size:
-            power_of_ten = int(mpmath.nint(mpmath.log10(size)))
+            power_of_ten = int(min(max(mpmath.nint(mpmath.log10(size)), -MOST_POWER), MOST_POWER))
             return Fraction(10) ** power_of_ten if abs(power_of_ten) > ORDINARY else Fraction(1)
     return Fraction(1)
 

@@ -184,6 +184,7 @@ def test_code_in_the_text_is_refused_and_never_runs(text: str, tmp_path: Path) -
         ("(1+t)**(t**9) - 2", "a power beyond 8 within an exponential"),
         ("*".join(f"(t+{k})**9" for k in range(1, 9)), "a power beyond 64"),
         ("(" * 7 + "t" + "**2+1)" * 7, "a power beyond 64"),
+        ("exp(1e9*t)", r"f\(1\) = inf"),
         ("1e400*t", "not a real number of at most 1e"),
         ("1e-300*t", "more than 256 bits"),
         ("9" * 400, "not a real number of at most 1e"),

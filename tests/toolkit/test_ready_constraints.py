@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -267,6 +268,81 @@ def test_a_text_that_is_none_is_refused(text: str) -> None:
 def test_what_does_not_fit_is_refused_with_the_argument(make: object, message: str) -> None:
     with pytest.raises((ModelError, DataError), match=message):
         make()  # type: ignore[operator]
+
+
+ARGUMENTS: dict[str, dict[str, object]] = {
+    "local_differential_privacy": {"epsilon": 0.5, "delta": 0.05},
+    "metric_differential_privacy": {"epsilon": 0.7, "distance": DISTANCE},
+    "renyi_differential_privacy": {"order": 2.0, "epsilon": 0.3},
+    "local_information_privacy": {"epsilon": 0.2, "of": "private"},
+    "pointwise_leakage": {"epsilon": 0.2, "of": "input"},
+    "group_fairness": {"bound": 0.1, "groups": [0, 0, 1]},
+    "f_information": {"f": "chi-square", "bound": 0.1, "of": "input"},
+    "bayes_vulnerability": {"bound": 0.74, "gain": [[1.0, 0.0], [0.7, 0.7]], "of": "private"},
+    "output_marginal": {"marginal": [0.5, 0.3, 0.2]},
+    "total_variation_to_prior": {"bound": 0.1, "average": False},
+    "maximal_leakage": {"bound": 0.3},
+    "expected_distortion": {"distortion": 1.0 - np.eye(3), "bound": 0.1},
+    "floor": {"value": 0.05},
+    "forbidden": {"cells": [(0, 1)]},
+    "fixed": {"values": {(0, 1): 0.2}},
+    "symmetric": {"inputs": [1, 0, 2], "outputs": [1, 0, 2]},
+    "monotone": {"increasing": True},
+}
+#: What no argument is, and what some are: whatever is not taken must be refused by the argument's name.
+WRONG: list[object] = [
+    *(
+        None,
+        np.nan,
+        np.inf,
+        -1,
+        0,
+        1e308,
+        10**400,
+        True,
+        "x",
+        b"1",
+        "private",
+        "exp(1e9*t)",
+        "t**2-1",
+        "chi-square",
+        "",
+    ),
+    *([], {}, {1}, object(), 1j, np.array([]), np.full(3, np.nan), np.full((3, 3), -1.0), np.full((3, 3), 1e308)),
+    *([["a"]], [[1, 2], [3]], [0.5, 0.5, 0.0], [2, 0, 1], [0, 1, 5], [(0, 1, 2)], [(0, "b")], [("b", 1)], [("zz", 1)]),
+    *(
+        {(0, 1): np.nan},
+        {(0, 1): "a"},
+        {(0, 0): 0.5, (0, 1): 0.6},
+        {0: 1},
+        [(0, 10**400)],
+        np.zeros((3, 3, 3)),
+        range(3),
+    ),
+]
+
+
+@pytest.mark.parametrize("kind", ARGUMENTS)
+def test_whatever_is_given_for_an_argument_is_taken_or_refused_by_its_name(kind: str) -> None:
+    make = getattr(constraints, kind)
+    for argument, wrong in ((argument, one) for argument in ARGUMENTS[kind] for one in [*WRONG, iter([1])]):
+        refused = ""
+        try:
+            made = make(**{**ARGUMENTS[kind], argument: wrong})
+        except (DataError, ModelError) as error:
+            refused = str(error)
+        if refused:
+            assert argument in refused or kind in refused
+            continue
+        assert from_document(json.loads(json.dumps(to_document(made)))) is not None
+        for known in (KNOWN, None):
+            with contextlib.suppress(DataError, ModelError):  # it may need another mechanism, or what is known
+                assert all(part.is_dcp() for part in made(cp.Variable((3, 3)), known))
+                assert made.violation(np.eye(3), known) >= 0.0
+
+
+def test_cells_that_are_read_but_once_come_back_from_a_file() -> None:
+    assert to_document(constraints.forbidden((0, u) for u in (1, 2)))["parameters"] == {"cells": [[0, 1], [0, 2]]}
 
 
 def block() -> Block:
