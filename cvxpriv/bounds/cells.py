@@ -9,14 +9,10 @@ from __future__ import annotations
 
 import itertools
 from functools import cache
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cvxpriv.numerics.arrays import Array
-
-IntArray: TypeAlias = NDArray[np.intp]
+from cvxpriv.numerics.arrays import Array, IntArray
 
 SMALLEST = 1e-12
 """A coordinate that is everywhere below this counts as this."""

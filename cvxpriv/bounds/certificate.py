@@ -7,23 +7,25 @@ report. It derives the claim again in exact arithmetic.
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cvxpriv.bounds import check_constrained_certificate as constrained
 from cvxpriv.bounds.check_certificate import KIND, SCHEMA, SHORT, VERSION, check, table_hash
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.files import PathLike, read_document, write_text
 
+Readers: TypeAlias = Mapping[str, Callable[[Any], Any]]
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class StoredProof(ABC):
+class StoredProof:
     """A bound for one table, and its proof.
 
     `table`: The joint probabilities. None: the file holds only their hash, and the table is given to the check.
@@ -41,15 +43,15 @@ class StoredProof(ABC):
 
     #: Schema, version and kind, which a file of this sort states.
     header: ClassVar[tuple[str, int, str]]
-
-    @abstractmethod
-    def own(self) -> dict[str, Any]:
-        """Return this kind's own part of a file, as JSON's types."""
+    #: The fields of this sort alone, and how each is read from a file.
+    own: ClassVar[Readers]
+    #: The standard-library check of a document.
+    checker: ClassVar[Callable[..., dict[str, Any]]]
 
     @classmethod
-    @abstractmethod
-    def own_of(cls, held: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the fields that `own` wrote."""
+    def under(cls, certificate: StoredProof, **own: Any) -> Self:
+        """Return a certificate with the constraints that its claim holds under."""
+        return cls(**{one.name: getattr(certificate, one.name) for one in fields(certificate)}, **own)
 
     @property
     def table_sha256(self) -> str:
@@ -62,18 +64,10 @@ class StoredProof(ABC):
 
     def document(self) -> dict[str, Any]:
         """Return the certificate as JSON's types."""
-        schema, version, kind = self.header
-        return {
-            "schema": schema,
-            "version": version,
-            "kind": kind,
-            **self.own(),
-            "bound": float(self.bound),
-            "table_sha256": self.table_sha256,
-            "mechanism": self.mechanism.tolist(),
-            **({} if self.table is None else {"table": self.table.tolist()}),
-            **({} if self.groups is None else {"groups": list(self.groups)}),
-        }
+        held = {name: getattr(self, name) for name in (*self.own, "bound", "mechanism", "table", "groups")}
+        named = dict(zip(("schema", "version", "kind"), self.header, strict=True))
+        plain = {name: _plain(value) for name, value in held.items() if value is not None}
+        return {**named, **plain, "table_sha256": self.table_sha256}
 
     def save(self, path: PathLike) -> Path:
         """Write the certificate as JSON, whole or not at all; for its owner alone if it holds the table."""
@@ -97,52 +91,87 @@ class StoredProof(ABC):
             found = tuple(held[key] for key in ("schema", "version", "kind"))
             if found != cls.header:
                 raise DataError(f"{path} is of {found}: expected {cls.header}")
-            fields = {
-                "table": np.array(held["table"], dtype=np.float64) if held.get("table") is not None else None,
+            read = {
+                "table": unless_missing(numbers)(held.get("table")),
                 "sha256": str(held["table_sha256"]),
                 "bound": float(held["bound"]),
-                "mechanism": np.array(held["mechanism"], dtype=np.float64),
-                "groups": None if held.get("groups") is None else tuple(held["groups"]),
-                **cls.own_of(held),
+                "mechanism": numbers(held["mechanism"]),
+                "groups": unless_missing(tuple)(held.get("groups")),
+                **{name: of(held.get(name)) for name, of in cls.own.items()},
             }
-            numbers = [value for value in fields.values() if isinstance(value, (float, np.ndarray))]
-            if not all(np.isfinite(value).all() for value in numbers):
+            values = [value for value in read.values() if isinstance(value, (float, np.ndarray))]
+            if not all(np.isfinite(value).all() for value in values):
                 raise DataError(f"{path} is no certificate: its numbers have to be finite")
-            return cls(**fields)
+            return cls(**read)
         except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as problem:
             if isinstance(problem, DataError):
                 raise
             raise DataError(f"{path} is no certificate ({problem}): pass a file that save wrote") from None
 
-    def derived(self, check: Callable[[Any, Any], dict[str, Any]], table: ArrayLike | None) -> dict[str, Any]:
-        """Return the figures that a checker derives for the claim.
+    def derived(self, table: ArrayLike | None) -> dict[str, Any]:
+        """Return the figures that the checker derives for the claim.
 
         Raises DataError: The certificate does not prove its claim; the message says why.
         """
         given = None if table is None else np.asarray(table, dtype=np.float64).tolist()
         try:
-            return check(self.document(), given)
+            return self.checker(self.document(), given)
         except ValueError as problem:
             raise DataError(f"the certificate does not prove its bound of {self.bound:.9g}: {problem}") from None
+
+
+def _plain(value: Any) -> Any:
+    """A field as JSON's types."""
+    if isinstance(value, (str, tuple)):
+        return value if isinstance(value, str) else list(value)
+    return np.asarray(value, dtype=np.float64).tolist()
+
+
+def numbers(held: Any) -> Array:
+    """Read an array of numbers."""
+    return np.array(held, dtype=np.float64)
+
+
+def text(held: Any) -> str:
+    """Read a text."""
+    if not isinstance(held, str):
+        raise TypeError(f"{held!r} is no text")
+    return held
+
+
+def unless_missing(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Read what may be missing from a file."""
+    return lambda held: None if held is None else read(held)
+
+
+def each(form: type) -> Callable[[Any], tuple[Any, ...]]:
+    """Read a list of objects or of lists."""
+
+    def read(held: Any) -> tuple[Any, ...]:
+        if not all(isinstance(one, form) for one in held):
+            raise TypeError(f"a list of {form.__name__} has other entries")
+        return tuple(held)
+
+    return read
 
 
 @dataclass(frozen=True)
 class Checked:
     """The figures that the checker derived, in nats.
 
-    Attributes
-    ----------
-    bound : float
-        Every mechanism with I(X;Y) >= rate leaks at least this.
-    leakage : float
-        Upper bound of the leakage of the certificate's mechanism.
-    utility : float
-        Lower bound of its I(X;Y).
+    `bound`: Every mechanism with I(X;Y) >= rate leaks at least this.
+    `leakage`, `utility`: Upper bound of the leakage of the certificate's mechanism, lower bound of its I(X;Y).
     """
 
     bound: float
     leakage: float
     utility: float
+
+
+def _rate(held: Any) -> float:
+    if not float(held) >= 0.0:
+        raise ValueError(f"rate={held!r}: expected nats >= 0")
+    return float(held)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -160,8 +189,9 @@ class Certificate(StoredProof):
     nu: Array
     lam: float
 
-    header: ClassVar[tuple[str, int, str]] = (SCHEMA, VERSION, KIND)
-    checker: ClassVar[Callable[..., dict[str, float]]] = staticmethod(check)
+    header = (SCHEMA, VERSION, KIND)
+    own: ClassVar[Readers] = {"rate": _rate, "lam": float, "nu": numbers}
+    checker = staticmethod(check)
 
     @classmethod
     def of(
@@ -185,21 +215,36 @@ class Certificate(StoredProof):
             lam=round(lam * SHORT) / SHORT,
         )
 
-    def own(self) -> dict[str, Any]:
-        return {"rate": float(self.rate), "lam": float(self.lam), "nu": self.nu.tolist()}
-
-    @classmethod
-    def own_of(cls, held: Mapping[str, Any]) -> dict[str, Any]:
-        rate, lam = float(held["rate"]), float(held["lam"])
-        if rate < 0.0:
-            raise DataError(f"the certificate has rate={rate!r}: expected nats >= 0")
-        return {"rate": rate, "lam": lam, "nu": np.array(held["nu"], dtype=np.float64)}
-
     def verify(self, table: ArrayLike | None = None) -> Checked:
         """Derive the claim again, without a solver.
 
         `table`, (|S|, |X|): P(S, X), where the certificate holds only its hash.
         Raises DataError: The certificate does not prove its claim; the message says why.
         """
-        found = self.derived(self.checker, table)
+        found = self.derived(table)
         return Checked(found["bound"], found["leakage"], found["utility"])
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ConstrainedCertificate(Certificate):
+    """The claim that every mechanism with I(X;Y) >= rate that satisfies constraints has I(S;Y) >= bound.
+
+    Its checker is `cvxpriv.bounds.check_constrained_certificate`, which needs `check_certificate.py` beside it.
+
+    `mu`, (k,): The multipliers of the constraints' sums over outputs, >= 0.
+    `constraints`: Each with its kind and its numbers, as the checker reads them.
+    `others`: See `Certificate`.
+    """
+
+    mu: Array
+    constraints: tuple[dict[str, Any], ...]
+
+    header = (SCHEMA, VERSION, constrained.KIND)
+    own: ClassVar[Readers] = {**Certificate.own, "mu": numbers, "constraints": each(dict)}
+    checker = staticmethod(constrained.check)
+
+
+def certificate_of(document: Any, path: str = "the document") -> Certificate:
+    """Read a certificate of the funnel, with constraints or without; see `StoredProof.of_document`."""
+    under = isinstance(document, dict) and document.get("kind") == constrained.KIND
+    return (ConstrainedCertificate if under else Certificate).of_document(document, path)

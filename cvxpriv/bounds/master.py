@@ -10,19 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import cvxpy as cp
 import highspy
 import numpy as np
-from numpy.typing import NDArray
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.errors import SolverFailure
-from cvxpriv.numerics.arrays import Array, Values, starts_in
-
-Mask: TypeAlias = NDArray[np.bool_]
+from cvxpriv.numerics.arrays import Array, Flags, Values, starts_in
 
 TOLERANCES = (1e-10, 1e-9, 1e-7)
 """Feasibility tolerances of HiGHS, tried in this order: the first sometimes ends in "unknown"."""
@@ -100,7 +97,7 @@ class Master:
             np.ascontiguousarray(matrix.T[column, row], dtype=np.float64),
         )
 
-    def drop(self, useless: Mask) -> None:
+    def drop(self, useless: Flags) -> None:
         """Remove the columns that a mask marks, (columns,); the others keep their order and the basis."""
         index = np.flatnonzero(useless).astype(np.int32)
         if len(index):

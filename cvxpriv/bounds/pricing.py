@@ -22,26 +22,7 @@ __all__ = ["INTERRUPTED", "OUT_OF_TIME", "Clock", "Priced", "Pricing", "Verified
 Clock: TypeAlias = Callable[[], bool]
 """A clock that returns True once the time is over."""
 
-_READ_AGAIN = 0.1
 _seconds: ContextVar[Callable[[], float]] = ContextVar("seconds", default=time.monotonic)
-
-
-class _ProcessorSeconds:
-    """The processor seconds of a thread, read every tenth of a second: on some systems a reading takes long.
-
-    In between the clock runs on, which is never slower.
-    """
-
-    def __init__(self) -> None:
-        self._clock, self._read = time.monotonic(), time.thread_time()
-        self._latest = self._read
-
-    def __call__(self) -> float:
-        clock = time.monotonic()
-        if clock - self._clock > _READ_AGAIN:
-            self._clock, self._read = clock, time.thread_time()
-        self._latest = max(self._latest, self._read + clock - self._clock)
-        return self._latest
 
 
 def now() -> float:
@@ -55,7 +36,7 @@ def processor_time(usual: bool) -> Iterator[None]:
 
     On a busy machine a search then ends after the same work.
     """
-    before = _seconds.set(_ProcessorSeconds() if usual else time.monotonic)
+    before = _seconds.set(time.thread_time if usual else time.monotonic)
     try:
         yield
     finally:

@@ -7,17 +7,16 @@ beside a report. It derives the claim again in exact arithmetic. Under constrain
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxpriv.bounds import check_constrained_service_certificate as constrained
-from cvxpriv.bounds.certificate import StoredProof
+from cvxpriv.bounds.certificate import Readers, StoredProof, each, numbers, text, unless_missing
 from cvxpriv.bounds.check_service_certificate import FORMS, KIND, SCHEMA, SHORT, VERSION, check
-from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array
 
 #: The divergences whose f the checker knows; for others a certificate brings points of the conjugate.
@@ -55,7 +54,11 @@ class ServiceCertificate(StoredProof):
     alpha: Array
     conjugate: Array | None = None
 
-    header: ClassVar[tuple[str, int, str]] = (SCHEMA, VERSION, KIND)
+    header = (SCHEMA, VERSION, KIND)
+    own: ClassVar[Readers] = {
+        **{"beta": float, "divergence": text, "formula": lambda held: str(held or ""), "alpha": numbers},
+        "conjugate": unless_missing(numbers),
+    }
     checker: ClassVar[Callable[..., dict[str, Any]]] = staticmethod(check)
 
     @classmethod
@@ -84,29 +87,13 @@ class ServiceCertificate(StoredProof):
             conjugate=conjugate,
         )
 
-    def own(self) -> dict[str, Any]:
-        points = {} if self.conjugate is None else {"conjugate": self.conjugate.tolist()}
-        named = {"beta": float(self.beta), "divergence": self.divergence, "formula": self.formula}
-        return {**named, "alpha": self.alpha.tolist(), **points}
-
-    @classmethod
-    def own_of(cls, held: Mapping[str, Any]) -> dict[str, Any]:
-        points = held.get("conjugate")
-        return {
-            "beta": float(held["beta"]),
-            "divergence": str(held["divergence"]),
-            "formula": str(held.get("formula", "")),
-            "alpha": np.array(held["alpha"], dtype=np.float64),
-            "conjugate": None if points is None else np.array(points, dtype=np.float64),
-        }
-
     def verify(self, table: ArrayLike | None = None) -> ServiceChecked:
         """Derive the claim again, without a solver.
 
         `table`, (|S|, |Y|): P(S, Y), where the certificate holds only its hash.
         Raises DataError: The certificate does not prove its claim; the message says why.
         """
-        found = self.derived(self.checker, table)
+        found = self.derived(table)
         return ServiceChecked(found["bound"], found["value"])
 
 
@@ -124,25 +111,14 @@ class ConstrainedServiceCertificate(ServiceCertificate):
     mu: tuple[list[float], ...]
     cells: tuple[list[Any], ...]
 
-    header: ClassVar[tuple[str, int, str]] = (SCHEMA, VERSION, constrained.KIND)
-    checker: ClassVar[Callable[..., dict[str, Any]]] = staticmethod(constrained.check)
-
-    @classmethod
-    def under(cls, certificate: ServiceCertificate, **own: Any) -> ConstrainedServiceCertificate:
-        """Return a certificate with the constraints that its claim holds under, their multipliers and the cells."""
-        return cls(**{one.name: getattr(certificate, one.name) for one in fields(certificate)}, **own)
-
-    def own(self) -> dict[str, Any]:
-        held = {"constraints": list(self.constraints), "mu": list(self.mu), "cells": list(self.cells)}
-        return {**super().own(), **held}
-
-    @classmethod
-    def own_of(cls, held: Mapping[str, Any]) -> dict[str, Any]:
-        own = {name: tuple(held[name]) for name in ("constraints", "mu", "cells")}
-        for name, form in (("constraints", dict), ("mu", list), ("cells", list)):
-            if not all(isinstance(one, form) for one in own[name]):
-                raise DataError(f"the certificate's {name} cannot be read: pass a file that save wrote")
-        return {**super().own_of(held), **own}
+    header = (SCHEMA, VERSION, constrained.KIND)
+    own: ClassVar[Readers] = {
+        **ServiceCertificate.own,
+        "constraints": each(dict),
+        "mu": each(list),
+        "cells": each(list),
+    }
+    checker = staticmethod(constrained.check)
 
 
 def service_certificate_of(document: Any, path: str = "the document") -> ServiceCertificate:

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
+from cvxpriv.bounds.certificate import ConstrainedCertificate, certificate_of
 from cvxpriv.bounds.check_constrained_service_certificate import KIND as CONSTRAINED_SERVICE
 from cvxpriv.bounds.check_service_certificate import KIND as SERVICE
-from cvxpriv.bounds.constrained_certificate import ConstrainedCertificate, certificate_of
 from cvxpriv.bounds.service_certificate import service_certificate_of
 from cvxpriv.cli.options import output_options
 from cvxpriv.cli.terminal import Terminal

@@ -6,9 +6,9 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from cvxpriv_models.privacy_funnel import faces
+from cvxpriv_models.privacy_funnel.active_set import copied, priced
 from cvxpriv_models.privacy_funnel.faces import linear_rows
 from cvxpriv_models.privacy_funnel.problem import Problem
-from cvxpriv_models.privacy_funnel.unused_columns import copied, priced
 
 from cvxpriv import constraints, datasets
 from cvxpriv.blocks.declaration import Known
@@ -32,10 +32,10 @@ P_X = PROBLEM.p_x[:, None]
 def test_a_constraint_holds_exactly_where_its_rows_do(constraint: constraints.ReadyConstraint) -> None:
     rows = linear_rows(PROBLEM, [("mine", constraint)])
     assert rows is not None
-    assert rows.extra.shape[1] == 0
+    assert rows.matrix.shape[1] == P_X.size * 4
     rng = np.random.default_rng(0)
     for mechanism in [*rng.dirichlet(np.ones(4), size=(20, 3)), np.full((3, 4), 0.25), np.eye(3, 4)]:
-        left = rows.bound - rows.cells @ (P_X * mechanism).ravel()
+        left = rows.bound - rows.matrix @ (P_X * mechanism).ravel()
         missed = max(np.abs(left[: rows.equalities]).max(initial=0.0), -left.min())
         assert (missed <= 1e-12) == (constraint.violation(mechanism, KNOWN) <= 1e-12)  # rounding
 
@@ -113,7 +113,8 @@ def test_an_unused_symbol_that_would_pay_comes_back() -> None:
     solved = PrivacyFunnel(table, rate=0.8).constrain("distortion", constraint).solve(init=start, max_iter=20)
     assert solved.converged
     # With the symbols left aside the same start ends at 0.028469, with a residual of 7e-4 that says so.
-    assert solved.leakage < 0.0280
+    # Two starts that differ by 7e-17 end at .027722 and at .028093, both stationary: rounding chooses between them.
+    assert solved.leakage < 0.0282
 
 
 def test_traces_of_unused_symbols_add_no_mass_and_copy_the_nearest() -> None:
@@ -134,7 +135,7 @@ def test_a_priced_symbol_lowers_the_lagrangian_no_more_than_any_other_posterior(
     live = faces.Live.of(u, PROBLEM, rows)
     x = u[live.rows, live.columns]
     lam, prices = 0.2, np.array([0.3, 0.1, 0.2])
-    face = faces.Face(x, np.zeros(0), np.flatnonzero(x), np.arange(3), prices, lam)
+    face = faces.Face(x, np.flatnonzero(x), np.arange(3), prices, lam)
     w = np.exp(priced(u, face, PROBLEM, live, rows)[:, 3] - np.log(faces.ASIDE))
 
     def price(w: np.ndarray) -> np.ndarray:

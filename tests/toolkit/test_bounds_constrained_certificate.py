@@ -21,7 +21,7 @@ from scipy.special import entr
 from cvxpriv import constraints
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.bounds import check_certificate, check_constrained_certificate as checker
-from cvxpriv.bounds.constrained_certificate import ConstrainedCertificate, certificate_of
+from cvxpriv.bounds.certificate import ConstrainedCertificate, certificate_of
 from cvxpriv.constraints.documents import from_document
 from cvxpriv.errors import DataError
 from cvxpriv.models import PrivacyFunnel

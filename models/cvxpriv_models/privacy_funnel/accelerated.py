@@ -35,20 +35,7 @@ _CHUNK = 4_000_000
 
 
 def interior_newton(p: Array, s: Array, target: float) -> Accelerator:
-    """A feasible Newton step after each pass (see :func:`advance`).
-
-    Examples
-    --------
-    >>> from cvxpriv_models.privacy_funnel import kkt, starts
-    >>> p, s = np.array([0.5, 0.3, 0.2]), np.array([[0.9, 0.2, 0.4], [0.1, 0.8, 0.6]])
-    >>> target = 0.5 + float(p @ np.log(p))
-    >>> state = closed_form.complete(starts.feasible_starts(p, 0.5, 4, count=3), s)
-    >>> accelerate = interior_newton(p, s, target)
-    >>> for k in range(40):
-    ...     state = accelerate(lambda state: closed_form.iteration(state, p, s, target), state, k)
-    >>> bool(kkt.residuals(state["log_u"], p, s, target).largest.max() < 1e-7)
-    True
-    """
+    """A feasible Newton step after each pass (see :func:`advance`)."""
 
     def accelerate(body: Body, state: State, iteration: int) -> State:
         return advance(body(state), p, s, target)

@@ -5,7 +5,9 @@ of I(X;Y). Here a convex quadratic model, with every linear constraint exact, na
 multipliers (`faces.py`); then Newton's method solves the first-order conditions of PF (1) with these as equations
 (`corrected`). What it gives is checked: feasible, no more leakage, else None, and the procedure goes on.
 
-Released symbols that nobody uses are set aside: each takes the posterior of its nearest live one.
+Released symbols that nobody uses have no posterior, so that their slopes say nothing. Each gets a trace of mass with
+that of a live one, where the user's constraints treat both alike (`copied`); else with the posterior that would bring
+the Lagrangian down most (`priced`).
 """
 
 from __future__ import annotations
@@ -22,9 +24,9 @@ from cvxpriv.numerics.arrays import Array, Values, single
 from cvxpriv.schedules.steps import Accelerator
 
 from . import closed_form
-from .faces import ConstraintRows, Face, Live, curvature, linear_rows, predicted, slopes
+from .closed_form import FLOOR
+from .faces import ASIDE, ConstraintRows, Face, Indices, Live, curvature, linear_rows, predicted, slopes
 from .problem import Problem
-from .unused_columns import copied, priced, unused
 
 _PASSES = 5
 _LARGEST = 2000
@@ -35,6 +37,8 @@ _SMALL = 1e-4
 _CURVED = 1e-7
 _FEASIBLE = 1e-9
 _RISE = 1e-8
+_DESCENTS = 2000
+_ALIKE = 1e-12
 
 
 def newton_on_the_face(
@@ -99,22 +103,20 @@ def corrected(face: Face, problem: Problem, live: Live) -> Face | None:
         if system.error <= _ENOUGH:
             return face if system.is_minimum() else None
         try:
-            cells, extra, lam, prices = system.step()
+            move, lam, prices = system.step()
         except np.linalg.LinAlgError:
             return None
-        here = face.x[face.free]
-        lost = (cells <= -here) & (here < _SMALL)
+        here, cells = face.x[face.free], face.free < live.rows.size
+        lost = cells & (move <= -here) & (here < _SMALL)
         if lost.any():
             emptied = face.x.copy()
             emptied[face.free[lost]] = 0.0
             face = replace(face, x=emptied, free=face.free[~lost])
             continue
-        length = min(1.0, 0.9 / max(float((-cells / here).max(initial=0.0)), 0.9))
+        length = min(1.0, 0.9 / max(float((-move[cells] / here[cells]).max(initial=0.0)), 0.9))
         moved = face.x.copy()
-        moved[face.free] += length * cells
-        face = Face(
-            moved, face.t + length * extra, face.free, face.binding, face.prices + length * prices, face.lam + lam
-        )
+        moved[face.free] += length * move
+        face = Face(moved, face.free, face.binding, face.prices + length * prices, face.lam + lam)
     return None
 
 
@@ -123,65 +125,111 @@ class _System:
 
     def __init__(self, face: Face, problem: Problem, live: Live) -> None:
         self._face, self._problem, self._live = face, problem, live
-        self._cells = live.matrix[face.binding][:, face.free].toarray()
-        self._extra = live.extra[face.binding].toarray()
-        at = live.rows[face.free], live.columns[face.free]
-        rise, self._log_w = (part[at] for part in slopes(live.table(face.x), problem))
-        self._scale = np.sqrt(face.x[face.free])
-        self._slope = rise - face.lam * self._log_w + self._cells.T @ face.prices
-        self._pull = self._extra.T @ face.prices
-        here = face.x[face.free]
-        missing = problem.target - float(here @ self._log_w)
-        self._gaps = np.r_[self._cells @ here + self._extra @ face.t - live.bound[face.binding], missing]
-        parts = (self._scale * self._slope, self._pull, self._gaps)
+        self._rows = live.matrix[face.binding][:, face.free].toarray()
+        cells, here = face.free[face.free < live.rows.size], face.x[face.free]
+        own = np.zeros(face.free.size - cells.size)  # the slopes along the constraints' own variables
+        at = live.rows[cells], live.columns[cells]
+        rise, log_w = (np.append(part[at], own) for part in slopes(live.table(face.x), problem))
+        self._log_w, self._scale = log_w, np.append(np.sqrt(face.x[cells]), own + 1.0)
+        self._slope = rise - face.lam * log_w + self._rows.T @ face.prices
+        self._gaps = np.append(self._rows @ here - live.bound[face.binding], problem.target - float(here @ log_w))
+        parts = (self._scale * self._slope, self._gaps)
         #: The worst of stationarity (scaled as the cells are) and of the equations, in nats and masses.
         self.error = max(float(np.abs(part).max(initial=0.0)) for part in parts)
 
     @cached_property
     def _matrices(self) -> tuple[Array, Array, Array]:
-        """The Lagrangian's Hessian in the free cells, the rows in cells and t, of unit length, and their lengths."""
+        """The Lagrangian's Hessian, the rows, of unit length, and their lengths."""
         face, scale = self._face, self._scale
         bent = curvature(face.x, face.free, face.lam, self._problem, self._live, scale)
-        beside = np.zeros((1, self._extra.shape[1]))
-        rows = np.block([[self._cells * scale, self._extra], [(-self._log_w * scale)[None], beside]])
+        rows = np.vstack([self._rows, -self._log_w]) * scale
         size = np.maximum(np.linalg.norm(rows, axis=1), 1e-12)
         return bent, rows / size[:, None], size
 
     def is_minimum(self) -> bool:
         """Whether no direction on the face curves downwards: else the point is a saddle or worse."""
         bent, rows, _ = self._matrices
-        along = null_space(rows, rcond=1e-9)[: len(bent)]
+        along = null_space(rows, rcond=1e-9)
         return not along.size or float(np.linalg.eigvalsh(along.T @ bent @ along)[0]) >= -_CURVED
 
-    def step(self) -> tuple[Array, Array, float, Array]:
-        """Return what to add to the free cells, to t, to lam and to the prices."""
+    def step(self) -> tuple[Array, float, Array]:
+        """Return what to add to x at its free places, to lam and to the prices."""
         scale, (bent, rows, size) = self._scale, self._matrices
-        count, extra = scale.size, self._extra.shape[1]
-        shift = float(np.clip(self.error, 1e-12, 1e-2))
-        whole = np.zeros((count + extra + size.size,) * 2)
-        whole[:count, :count] = bent
-        primal = np.arange(count + extra)
-        whole[primal, primal] += shift
-        whole[count + extra :, : count + extra] = rows
-        whole[: count + extra, count + extra :] = rows.T
-        dual = np.arange(count + extra, len(whole))
-        whole[dual, dual] = -1e-12  # binding rows may repeat each other
-        right = -np.concatenate([scale * self._slope, self._pull, self._gaps / size])
+        count, shift = scale.size, float(np.clip(self.error, 1e-12, 1e-2))
+        # Binding rows may repeat each other: their block is not quite zero.
+        whole = np.block([[bent + shift * np.eye(count), rows.T], [rows, -1e-12 * np.eye(size.size)]])
+        right = -np.concatenate([scale * self._slope, self._gaps / size])
         found = np.linalg.solve(whole, right)
         found += np.linalg.solve(whole, right - whole @ found)
-        prices = found[count + extra :] / size
-        return scale * found[:count], found[count : count + extra], float(prices[-1]), prices[:-1]
+        prices = found[count:] / size
+        return scale * found[:count], float(prices[-1]), prices[:-1]
 
 
 def _holds(face: Face, before: Array, problem: Problem, live: Live) -> bool:
     """Whether a face's point is feasible, its multipliers have the right sign, and it leaks no more than before."""
     constrained = face.prices[live.equalities :]
-    if face.x.min(initial=0.0) < 0.0 or face.lam < 0.0 or constrained.min(initial=0.0) < -_FEASIBLE:
+    if face.x[: live.rows.size].min(initial=0.0) < 0.0 or face.lam < 0.0 or constrained.min(initial=0.0) < -_FEASIBLE:
         return False
-    left = live.bound - live.matrix @ face.x - live.extra @ face.t
+    left = live.bound - live.matrix @ face.x
     if np.abs(left[: live.equalities]).max(initial=0.0) > _FEASIBLE or left.min(initial=0.0) < -_FEASIBLE:
         return False
     after, told = live.table(face.x) / problem.p_x[:, None], problem.rate - _FEASIBLE
     return problem.utility(after) >= told and problem.leakage(after) <= (
         problem.leakage(before / problem.p_x[:, None]) + _RISE
     )
+
+
+def unused(u: Array) -> Indices:
+    """Return the indices of the columns of u, (|X|, |Y|), without mass."""
+    return np.asarray(np.flatnonzero(u.sum(axis=0) <= 0.0))
+
+
+def copied(u: Array, before: Array) -> Array:
+    """Return log u where each unused column has the posterior of the live one nearest to its own.
+
+    `u`, `before`, (|X|, |Y|): P(X,Y) with and without its unused columns set to 0.
+    Returns (|X|, |Y|).
+    """
+    live = np.flatnonzero(u.sum(axis=0) > 0.0)
+    log_u = np.log(np.maximum(u, np.exp(FLOOR)))
+    posterior = np.log(np.maximum(u[:, live], ASIDE) / u[:, live].sum(axis=0))
+    for column in unused(u):
+        near = live[int((-before[:, column] @ posterior).argmin())]
+        log_u[:, column] = np.maximum(log_u[:, near] + np.log(ASIDE), FLOOR)
+    return log_u
+
+
+def priced(u: Array, face: Face, problem: Problem, live: Live, constraints: ConstraintRows) -> Array:
+    """Return log u where each unused column has a posterior of least price among those near a live one's.
+
+    The price of a posterior w is ``sum_i w_i (rise_i - lam log w_i + c_i)``, c_i what a unit of mass in that cell costs
+    at the multipliers of the row sums and the constraints: what the column would add to the Lagrangian. Exponentiated
+    gradient steps of length 1 lower it, as those of PF Algorithm 1 do.
+    Returns (|X|, |Y|).
+    """
+    s, log_u = problem.p_s_given_x, np.log(np.maximum(u, np.exp(FLOOR)))
+    starts = u[:, u.sum(axis=0) > 0.0]
+    starts = 0.99 * starts / starts.sum(axis=0) + 0.01 * problem.p_x[:, None]
+    costs = _costs(face, problem, live, constraints)
+    for column in unused(u):
+        log_w = np.log(starts)
+        for _ in range(_DESCENTS):
+            w = np.exp(log_w)
+            slope = s.T @ np.log(s @ w) - face.lam * log_w + costs[:, [column]]
+            price = np.sum(w * slope, axis=0)
+            moved = np.maximum(log_w - (slope - price), FLOOR)
+            log_w = moved - np.log(np.exp(moved).sum(axis=0))
+            if np.abs(np.exp(log_w) - w).max() <= _ALIKE:
+                break
+        log_u[:, column] = np.maximum(log_w[:, int(price.argmin())] + np.log(ASIDE), FLOOR)
+    return log_u
+
+
+def _costs(face: Face, problem: Problem, live: Live, constraints: ConstraintRows) -> Array:
+    """Return the cost of a unit of mass in each cell at the multipliers of row sums and constraints, (|X|, |Y|)."""
+    rows = problem.p_x.size
+    prices = np.zeros(live.bound.size)
+    prices[face.binding] = face.prices
+    of_constraints = np.concatenate([prices[rows : live.equalities], prices[live.equalities + live.rows.size :]])
+    of_cells = (constraints.matrix.T @ of_constraints)[: rows * live.shape[1]]
+    return np.asarray(prices[:rows, None] + of_cells.reshape(live.shape))

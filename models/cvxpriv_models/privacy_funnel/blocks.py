@@ -40,25 +40,22 @@ def expectation(problem: Problem) -> Block:
         log_q = log_q.reshape(s.shape[1], -1, s.shape[0])
         return {"phi": np.einsum("ik,ijk->ij", s.T, log_q - log_s[:, None, :])}
 
-    def direct(state: Values) -> Values:
-        return {"phi": closed_form.expectation(state["log_u"], s)}
-
-    return _log_likelihood("q", {"log_u"}, {"phi"}, weights, write, direct)
+    return _log_likelihood(
+        *("q", {"log_u"}, {"phi"}),
+        weights,
+        write,
+        direct=lambda state: {"phi": closed_form.expectation(state["log_u"], s)},
+    )
 
 
 def marginal(problem: Problem) -> Block:
     """r block: minimise -sum_ij u_ij log r_j subject to sum_j r_j = 1."""
-
-    def weights(view: Values) -> Array:
-        return np.asarray(np.exp(view["log_u"]).sum(axis=0)[:, None])
-
-    def write(log_r: Array) -> Values:
-        return {"log_r": log_r[:, 0]}
-
-    def direct(state: Values) -> Values:
-        return {"log_r": closed_form.marginal(state["log_u"])}
-
-    return _log_likelihood("r", {"log_u"}, {"log_r"}, weights, write, direct)
+    return _log_likelihood(
+        *("r", {"log_u"}, {"log_r"}),
+        weights=lambda view: np.asarray(np.exp(view["log_u"]).sum(axis=0)[:, None]),
+        write=lambda log_r: {"log_r": log_r[:, 0]},
+        direct=lambda state: {"log_r": closed_form.marginal(state["log_u"])},
+    )
 
 
 def posterior(problem: Problem) -> Block:
@@ -66,17 +63,12 @@ def posterior(problem: Problem) -> Block:
 
     w is not in the objective of PF (5): the block maximises the slack of the rate constraint (5d), in which w is.
     """
-
-    def weights(view: Values) -> Array:
-        return np.exp(view["log_u"])
-
-    def write(log_w: Array) -> Values:
-        return {"log_w": log_w}
-
-    def direct(state: Values) -> Values:
-        return {"log_w": closed_form.posterior(state["log_u"], state["log_r"])}
-
-    return _log_likelihood("w", {"log_u", "log_r"}, {"log_w"}, weights, write, direct)
+    return _log_likelihood(
+        *("w", {"log_u", "log_r"}, {"log_w"}),
+        weights=lambda view: np.exp(view["log_u"]),
+        write=lambda log_w: {"log_w": log_w},
+        direct=lambda state: {"log_w": closed_form.posterior(state["log_u"], state["log_r"])},
+    )
 
 
 def _log_likelihood(

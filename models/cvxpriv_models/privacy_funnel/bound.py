@@ -116,8 +116,6 @@ def bound(
     rate: float,
     gap: float = 1e-6,
     time_limit: float = 60.0,
-    columns: Array | None = None,
-    seed: int = 0,
 ) -> FunnelBound:
     """Bound the least leakage at a rate from both sides.
 
@@ -126,8 +124,6 @@ def bound(
     `gap`: Stop when upper - lower is at most this, in nats.
     `time_limit`: Seconds; after them the bound that is proved so far is returned, with the reason. A keyboard interrupt
     does the same.
-    `columns`: Posteriors P(X|y) to begin with, of a mechanism that is known.
-    `seed`: Seed of the local search's random starts: it changes the time, not the truth.
     Raises DataError: The table is no joint distribution.
     Raises ModelError: The rate, the gap or the time limit is out of range.
 
@@ -138,7 +134,7 @@ def bound(
     (True, 0.002477)
     """
     problem = Problem.of(joint, rate, "nats", None)
-    return Prover(problem.table.probabilities, columns, seed).at(problem.rate, gap, time_limit)
+    return Prover(problem.table.probabilities).at(problem.rate, gap, time_limit)
 
 
 class Prover:
@@ -154,7 +150,7 @@ class Prover:
     def __init__(self, joint: Array, columns: Array | None = None, seed: int = 0) -> None:
         self.joint, self.seed, self.interrupted = joint, seed, False
         self.pricing = FunnelPricing(joint, 0.0, seed)
-        self._given = None if columns is None else _posteriors(columns, len(self.pricing.p_x))
+        self._given = columns
 
     @cached_property
     def generation(self) -> Generation:
@@ -345,14 +341,3 @@ class _Proof:
     without_phi: float
     reason: str
     groups: tuple[int, ...] | None = None
-
-
-def _posteriors(columns: Array, size: int) -> Array:
-    """Validated posteriors (|X|, k), each summing to 1."""
-    found = np.asarray(columns, dtype=np.float64)
-    if found.ndim != 2 or found.shape[0] != size or not np.all(np.isfinite(found)) or found.min(initial=0.0) < 0.0:
-        raise ModelError(f"columns has shape {found.shape}: pass posteriors P(X|y), ({size}, k), none negative")
-    sums = found.sum(axis=0)
-    if not np.all(sums > 0.0):
-        raise ModelError("columns has an empty posterior: each column P(X|y) has to sum to 1")
-    return np.asarray(found / sums)

@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.tables.information import mutual_information
 
 from .multiplier import FLOOR as FLOOR, rows_at_root
 
@@ -128,23 +129,24 @@ def _safe_log(mass: Array) -> Array:
 
 
 class Descent(NamedTuple):
-    """Both sides of PF (10) in its general form, per start, (B,)."""
+    """Both sides of PF (10) in its general form, per start, (B,).
+
+    `drop`: The relaxed objective before minus after. `explained`: The sum of the four divergences and the multiplier's
+    term.
+    """
 
     drop: Array
-    """The relaxed objective before minus after."""
     explained: Array
-    """The sum of the four divergences and the multiplier's term."""
 
 
 def leakage(log_u: Array, s: Array) -> Array:
     """I(S;Y) of each start, (B,): zero cells count as 0."""
-    joint = s @ np.exp(log_u)
-    return _information(joint)
+    return mutual_information(s @ np.exp(log_u), axis=(-2, -1))
 
 
 def utility(log_u: Array) -> Array:
     """I(X;Y) of each start, (B,)."""
-    return _information(np.exp(log_u))
+    return mutual_information(np.exp(log_u), axis=(-2, -1))
 
 
 def conditional_entropy(log_u: Array, s: Array) -> Array:
@@ -183,11 +185,3 @@ def descent(before: State, after: State, target: float) -> Descent:
     by_r = np.sum(u_next.sum(axis=-2) * (after["log_r"] - before["log_r"]), axis=-1)
     slack = np.sum(u * before["log_w"], axis=(-2, -1)) - target
     return Descent(drop, by_q + by_u + by_r + after["lam"] * slack)
-
-
-def _information(joint: Array) -> Array:
-    """Mutual information of the last two axes."""
-    rows, columns = joint.sum(axis=-1, keepdims=True), joint.sum(axis=-2, keepdims=True)
-    ratio = np.maximum(joint, _TINY) / np.maximum(rows, _TINY) / np.maximum(columns, _TINY)
-    value: Array = np.where(joint > 0.0, joint * np.log(ratio), 0.0).sum(axis=(-2, -1))
-    return value

@@ -12,7 +12,6 @@ A bound that leaves a constraint out still holds with it: it only lowers the opt
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cvxpriv.blocks.declaration import Constraint, Known
-from cvxpriv.bounds.check_constrained_certificate import told
+from cvxpriv.bounds.check_certificate import sums
+from cvxpriv.bounds.check_constrained_certificate import generators, told
 from cvxpriv.bounds.output_names import alike, forbidden_cells
 from cvxpriv.constraints import ReadyConstraint
 from cvxpriv.numerics.arrays import Array
@@ -38,7 +38,7 @@ MOST_CELLS = 5000
 LARGEST_EXPONENT = 40.0
 """A constraint that allows ratios above e^40 is left out: nothing is proved with such numbers."""
 
-WIDER = 1e-12
+WIDER = Fraction(1, 10**12)
 """Room for the rounding of a limit's own number: the corners are those of a region that is so much wider."""
 
 MERGED_DIGITS = 12
@@ -113,17 +113,16 @@ class _Reading:
         if given.get("delta", 0.0) or not (of == "input" or kind in _OF_RATIOS):
             return None
         limit = float(given.get("epsilon", given.get("bound", np.inf)))
-        if kind == "total_variation_to_prior":
-            average = bool(given.get("average", False))
-            known = self._shaped("moved", np.inf) and self._sum("mean" if average else "each", limit)
-            return {"bound": limit, "average": average} if known else None
-        if limit > LARGEST_EXPONENT:
+        average = bool(given.get("average", False))
+        if kind == "total_variation_to_prior" and self._shaped("moved"):
+            self.sums.append(("mean" if average else "each", limit))
+            return {"bound": limit, "average": average}
+        if kind == "maximal_leakage" and limit <= LARGEST_EXPONENT and self._shaped("sets"):
+            self.sums.append(("maximal", limit))
+            return {"bound": limit}
+        if kind not in ("local_differential_privacy", *_OF_RATIOS) or limit > LARGEST_EXPONENT:
             return None
-        if kind == "maximal_leakage":
-            return {"bound": limit} if self._shaped("sets", np.inf) and self._sum("maximal", limit) else None
-        shape = "ratio" if kind == "local_differential_privacy" else "peak" if of == "input" else "told"
-        if not (kind == "local_differential_privacy" or kind in _OF_RATIOS):
-            return None
+        shape = "ratio" if kind not in _OF_RATIOS else "peak" if of == "input" else "told"
         low = np.exp(-limit) if kind == "local_information_privacy" else 0.0
         return {"epsilon": limit, "of": of} if self._shaped(shape, limit, low) else None
 
@@ -135,11 +134,7 @@ class _Reading:
         self.forbidden |= cells
         return {"cells": np.argwhere(cells).tolist(), "outputs": self.size_y}
 
-    def _sum(self, what: str, bound: float) -> bool:
-        self.sums.append((what, bound))
-        return True
-
-    def _shaped(self, shape: str, epsilon: float, low: float = 0.0) -> bool:
+    def _shaped(self, shape: str, epsilon: float = np.inf, low: float = 0.0) -> bool:
         """Whether the generators can be of a shape; ratios of likelihoods serve maximal leakage too."""
         name, before = self.shape
         low = max(low, self.low)
@@ -151,20 +146,17 @@ class _Reading:
             return False
         if _SIZES[shape](len(self.p)) > MOST_GENERATORS:
             return False
-        found = self._told(epsilon, low) if shape == "told" else _SHAPES[shape](self.p, epsilon, low)
-        if found is not None:
-            self.shape, self.low, self.generators = (shape, epsilon), low, found
-        return found is not None
-
-    def _told(self, epsilon: float, low: float) -> Array | None:
-        """Corners of the posteriors of which P(s|y) / P(s) stays in its limits; None where they are too many."""
         joint = [[Fraction(one) for one in row] for row in self.problem.table.probabilities]
-        most, least = Fraction(np.exp(epsilon) * (1.0 + WIDER)), Fraction(low * (1.0 - WIDER))
+        most = Fraction(np.exp(min(epsilon, LARGEST_EXPONENT)))
         try:
-            corners = told(joint, most, least)
-        except ValueError:
-            return None
-        return np.array(corners, dtype=np.float64).T
+            if shape == "told":
+                found = _columns(told(joint, most * (1 + WIDER), Fraction(low) * (1 - WIDER)))
+            else:
+                found = _distinct(_columns(generators(shape, sums(joint), most, Fraction(low))))
+        except ValueError:  # the corners are too many
+            return False
+        self.shape, self.low, self.generators = (shape, epsilon), low, found
+        return True
 
     def result(self) -> ColumnConstraints:
         common, ends = self._common()
@@ -202,46 +194,7 @@ class _Reading:
         return np.vstack(rows), upper
 
 
-def _subsets(size: int) -> Array:
-    """Indicators of all nonempty sets, (size, 2^size - 1)."""
-    return np.array(list(itertools.product([0.0, 1.0], repeat=size))[1:]).T
-
-
-def _sets(p: Array, epsilon: float, low: float) -> Array:
-    """The prior given each nonempty set of symbols."""
-    return _posteriors(_subsets(len(p)), p)
-
-
-def _ratio(p: Array, epsilon: float, low: float) -> Array:
-    """Likelihoods e^epsilon on a set and 1 elsewhere; exp(epsilon) is that of the constraint's own form."""
-    return _posteriors(1.0 + np.expm1(min(epsilon, 700.0)) * _subsets(len(p)), p)
-
-
-def _peak(p: Array, epsilon: float, low: float) -> Array:
-    """Likelihoods e^epsilon on a set, the least elsewhere, and what fills the sum at one symbol more."""
-    high, found = np.exp(min(epsilon, 700.0)), [np.ones(len(p))]
-    for chosen in np.vstack([np.zeros(len(p)), _subsets(len(p)).T]):
-        full = np.where(chosen > 0.0, high, low)
-        for i in np.flatnonzero(chosen == 0.0):
-            rest = low + (1.0 - float(full @ p)) / p[i]
-            if low - WIDER <= rest <= high + WIDER:  # at a tie rounding must not lose both of two corners
-                found.append(np.where(np.arange(len(p)) == i, min(max(rest, low), high), full))
-    return _posteriors(np.array(found).T, p)
-
-
-def _moved(p: Array, epsilon: float, low: float) -> Array:
-    """The prior after the symbols of a set have handed their mass to one of the others."""
-    found = [p]
-    for chosen in _subsets(len(p)).T:
-        for i in np.flatnonzero(chosen == 0.0):
-            left = np.where(chosen > 0.0, 0.0, p)
-            left[i] += float(chosen @ p)
-            found.append(left)
-    return _distinct(np.array(found).T)
-
-
 _OF_RATIOS = ("pointwise_leakage", "local_information_privacy")
-_SHAPES = {"ratio": _ratio, "peak": _peak, "sets": _sets, "moved": _moved}
 _SIZES = {
     "ratio": lambda size: 2**size - 1,
     "sets": lambda size: 2**size - 1,
@@ -251,9 +204,8 @@ _SIZES = {
 }
 
 
-def _posteriors(likelihoods: Array, p: Array) -> Array:
-    weighted = likelihoods * p[:, None]
-    return _distinct(weighted / weighted.sum(axis=0))
+def _columns(corners: list[list[Fraction]]) -> Array:
+    return np.array(corners, dtype=np.float64).T
 
 
 def _distinct(columns: Array) -> Array:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.simplex import simplex_grid
 from cvxpriv.tables.information import mutual_information
 
 from .pricing_search import on_all_symbols, pairs
-
-IntArray: TypeAlias = NDArray[np.intp]
 
 HALVINGS = 60
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -21,8 +22,10 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.information import entropy
 
 from .column_constraints import ColumnConstraints
-from .pricing import APART, LARGEST_S, MOST_ADDED, MOST_FACES, FunnelPricing
-from .pricing_faces import face_minimum, rounding
+from .pricing import LARGEST_S, MOST_ADDED, MOST_FACES, FunnelPricing, distinct
+from .pricing_faces import face_minimum
+from .pricing_search import descend
+from .pricing_wide import slopes
 
 FORBIDDEN = -100.0
 """Multiplier of a generator that a class may not use: each bit of it costs a hundred nats."""
@@ -30,7 +33,6 @@ FORBIDDEN = -100.0
 STARTS, STEPS = 200, 40
 """Random points of the local search, and steps from each."""
 
-TINY = 1e-300
 LEAST_WEIGHT = 1e-10
 
 
@@ -110,12 +112,7 @@ class ConstrainedPricing:
             some = active if active.shape[1] else np.eye(len(costs))[:, :1]
             return self.plain.local_search(np.append(costs, -lam), some, level)
         found = self._descend(costs, lam, active)
-        values = self._phi(found, lam, costs)
-        order = np.argsort(values)
-        order = order[values[order] < level]
-        _, distinct = np.unique(np.round(found[:, order] / APART), axis=1, return_index=True)
-        order = order[np.sort(distinct)[:MOST_ADDED]]
-        return Priced(found[:, order], values[order])
+        return distinct(Priced(found, self._phi(found, lam, costs)), level, MOST_ADDED)
 
     def _phi(self, w: Array, lam: float, costs: Array) -> Array:
         return np.asarray(-entropy(self.a @ w, axis=0) + lam * entropy(self.spread @ w, axis=0) - costs @ w)
@@ -127,18 +124,8 @@ class ConstrainedPricing:
         for n in range(STARTS):
             face = self.rng.choice(count, min(size_s, count), replace=False)
             random[face, n] = self.rng.dirichlet(np.ones(len(face)))
-        w = np.concatenate([active, random], axis=1)
-        value, eta = self._phi(w, lam, costs), np.ones(w.shape[1])
-        for _ in range(STEPS):
-            told = np.log(np.maximum(self.a @ w, TINY)).T @ self.a
-            kept = np.log(np.maximum(self.spread @ w, TINY)).T @ self.spread
-            g = (told - lam * kept - costs).T
-            trial = w * np.exp(np.maximum(-eta * (g - g.min(axis=0)), -50.0))
-            trial = trial / trial.sum(axis=0)
-            new = self._phi(trial, lam, costs)
-            better = new < value
-            w, value = np.where(better, trial, w), np.where(better, new, value)
-            eta = np.where(better, 1.5 * eta, 0.3 * eta)
+        starts = np.concatenate([active, random], axis=1).T
+        w = descend(partial(slopes, self.a, lam, costs, spread=self.spread), starts, STEPS).T
         w = np.where(w < LEAST_WEIGHT, 0.0, w)
         return np.asarray(w / w.sum(axis=0))
 
@@ -155,12 +142,7 @@ class ConstrainedPricing:
     def _verify(self, costs: Array, lam: float, level: float, out_of_time: Clock) -> Verified:
         if self.asked.plain:
             return self.plain.verify(np.append(costs, -lam), level, out_of_time)
-        corners = float(self._phi(np.eye(len(costs)), lam, costs).min()) - rounding(lam, costs)
-        shown = face_minimum(self.a, lam, costs, level, out_of_time, spread=self.spread)
-        columns = np.zeros((len(costs), len(shown.supports)))
-        for n, (support, weight) in enumerate(zip(shown.supports, shown.weights, strict=True)):
-            columns[support, n] = weight
-        return Verified(min(corners, shown.least), columns, "" if shown.complete else "the time limit was reached")
+        return face_minimum(self.a, lam, costs, level, out_of_time, spread=self.spread)
 
     def bound(self, duals: Array, least: float) -> float:
         """H(S) + nu.P_X - lam (H(X) - R) - mu.upper + least, rounding included."""

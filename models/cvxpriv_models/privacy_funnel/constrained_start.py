@@ -14,8 +14,7 @@ from cvxpriv.schedules.steps import Context
 
 from . import algorithm, optimum
 from .algorithm import Constraints
-from .constrained_bound import ConstrainedBound
-from .fewer_outputs import fitted
+from .constrained_bound import ConstrainedBound, fitted
 from .most_told import most_told
 from .problem import Problem
 from .solving import FEASIBLE
@@ -36,10 +35,11 @@ def constrained_start(
     """
     if under is None:
         return []
-    begin = fitted(problem, under.mechanism)
+    found = under.found
+    begin = fitted(problem, found.mechanism)
     known = Known.of_table(problem.table)
-    inside = not under.ignored and not missed(moved := brought_inside(begin, constraints, known), constraints, known)
-    if inside and problem.utility(moved) >= problem.rate - FEASIBLE and problem.leakage(moved) <= under.lower + tol:
+    inside = not found.ignored and not missed(moved := brought_inside(begin, constraints, known), constraints, known)
+    if inside and problem.utility(moved) >= problem.rate - FEASIBLE and problem.leakage(moved) <= found.lower + tol:
         return [settled(algorithm.log_joint(problem, moved[None]))]
     log_u = algorithm.log_joint(problem, begin[None])
     try:

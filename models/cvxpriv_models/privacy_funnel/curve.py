@@ -29,17 +29,23 @@ LEAST_SHARE = 1e-3
 class Band:
     """The least leakage between two curves.
 
-    `rates`: Nats, in the order asked for; after a keyboard interrupt, those that were reached.
-    `lower`, `upper`: Nats; no mechanism at that rate leaks less than `lower`, and one leaks `upper`.
-    `points`: The mechanism and the certificate of each rate.
+    `points`: The bounds, the mechanism and the certificate of each rate, in the order asked for; after a keyboard
+    interrupt, of those that were reached.
     `reached`: Their places among the rates asked for: all, but for an interrupt.
     """
 
-    rates: Array
-    lower: Array
-    upper: Array
     points: tuple[FunnelBound, ...]
     reached: tuple[int, ...]
+
+    @property
+    def lower(self) -> Array:
+        """No mechanism leaks less at each rate, nats."""
+        return np.array([one.lower for one in self.points])
+
+    @property
+    def upper(self) -> Array:
+        """What the mechanism of each rate leaks, nats."""
+        return np.array([one.upper for one in self.points])
 
     @property
     def gap(self) -> float:
@@ -85,11 +91,7 @@ def band(
             found[k] = replace(found[k], reason=INTERRUPTED)
             break
     reached = tuple(sorted(found))
-    points = tuple(found[k] for k in reached)
-    rates, lower, upper = (
-        np.array(values) for values in zip(*((one.rate, one.lower, one.upper) for one in points), strict=True)
-    )
-    return Band(rates, lower, upper, points, reached)
+    return Band(tuple(found[k] for k in reached), reached)
 
 
 def curve_row(fraction: float, solved: FunnelRun) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cvxpriv.bounds import check_certificate, check_constrained_certificate
-from cvxpriv.bounds.constrained_certificate import ConstrainedCertificate
+from cvxpriv.bounds.certificate import ConstrainedCertificate
 from cvxpriv.bounds.pricing import OUT_OF_TIME
 from cvxpriv.certify.sections import crosscheck_section
 from cvxpriv.mechanisms.disclosure import Disclosure, statement_of
@@ -99,8 +99,7 @@ def _summary(run: Run) -> str:
 
 def _outline(run: Run) -> str:
     """Return the summary without a number of the table."""
-    table = run.problem.table
-    private, public = ", ".join(table.private.columns), ", ".join(table.public.columns)
+    private, public = (", ".join(side.columns) for side in (run.problem.table.private, run.problem.table.public))
     return f"A mechanism that releases Y in place of X = {public}, so that Y tells little of S = {private}."
 
 
@@ -162,19 +161,16 @@ def _checkers(bound: FunnelBound) -> list[Path]:
     return [Path(str(program.__file__)) for program in programs]
 
 
-def _kept_at_home(run: Run) -> str:
-    private = run.problem.table.protection is None
-    return " The certificate holds the private table: keep it at home." if private else ""
-
-
 def _promise(run: Run, bound: FunnelBound | None) -> str:
     if bound is not None:
         gap = format_number(max(run.problem.leakage(run.mechanism) - bound.lower, 0.0), 2)
+        private = run.problem.table.protection is None
+        at_home = " The certificate holds the private table: keep it at home." if private else ""
         return (
             f"Of all mechanisms that tell this much of X, this one leaks at most {gap} nats more than the best "
             "possible, on average over the people of the table and over one draw of Y for each. The bound is proved by "
             f"multipliers in certificate.json; `python {_checkers(bound)[0].name} certificate.json` derives it "
-            f"again in exact arithmetic, without a solver.{_kept_at_home(run)}" + _constraints_of(bound)
+            f"again in exact arithmetic, without a solver.{at_home}" + _constraints_of(bound)
         )
     return (
         "Of all mechanisms that tell this much of X, one was sought that tells least of S, on average over the people "

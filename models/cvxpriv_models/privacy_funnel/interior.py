@@ -36,31 +36,30 @@ _UNFELT = 1e-120  # smaller cells change no sum, and their products are subnorma
 
 
 class Point(NamedTuple):
-    """A batch of mechanisms and the slopes of both informations there."""
+    """A batch of mechanisms and the slopes of both informations there.
+
+    `u`: (B, M, N). `share`: T / r, P(s | y), (B, K, N). `mass`: r, (B, N). `rise`: S' log(T/r), (B, M, N). `log_w`: (B,
+    M, N).
+    """
 
     u: Array
-    """(B, M, N)."""
     share: Array
-    """T / r, P(s | y), (B, K, N)."""
     mass: Array
-    """r, (B, N)."""
     rise: Array
-    """S' log(T/r), (B, M, N)."""
     log_w: Array
-    """(B, M, N)."""
 
 
 class Direction(NamedTuple):
-    """A Newton step, with what the line search needs."""
+    """A Newton step, with what the line search needs.
+
+    `step`: d, (B, M, N). `lift`: The cheapest way, by the model, to raise I(X;Y), (B, M, N). `lam`: The model's
+    multiplier, (B,). `slope`: a . d, (B,): at most 0 for a direction of descent.
+    """
 
     step: Array
-    """d, (B, M, N)."""
     lift: Array
-    """The cheapest way, by the model, to raise I(X;Y): (B, M, N)."""
     lam: Array
-    """The model's multiplier, (B,)."""
     slope: Array
-    """a . d, (B,): at most 0 for a direction of descent."""
 
 
 def over_cells(left: Array, right: Array) -> Array:
@@ -195,7 +194,6 @@ SHORTFALL = 1e-13
 _SHORTEST = 0.01
 _HALVINGS = 30
 _LONGER = 4.0 ** np.arange(1, 7)
-_CELLS_AT_ONCE = 20_000
 
 
 def value_of(u: Array, s: Array) -> Array:
@@ -225,10 +223,7 @@ def feasible_rows(log_u: Array, p: Array, target: float) -> Array:
 
 
 class LineSearch:
-    """Backtracking, and lengthening, along a direction; cells lose at most 99% a step, so that none blocks the rest.
-
-    Small problems try several lengths in one call; the length taken is the same.
-    """
+    """Backtracking, and lengthening, along a direction; cells lose at most 99% a step, so that none blocks the rest."""
 
     def __init__(self, at: Point, towards: Direction, p: Array, s: Array, target: float) -> None:
         self._at, self._towards = at, towards
@@ -239,25 +234,30 @@ class LineSearch:
             self._room = np.minimum(1.0, 0.99 / np.maximum(-worst, 0.99))
         finite = np.isfinite(towards.step).all(axis=(-2, -1)) & np.isfinite(towards.lift).all(axis=(-2, -1))
         self._usable = finite & (towards.slope <= RISE)
-        self._at_once = int(np.clip(_CELLS_AT_ONCE // at.u.size, 1, 4))
 
     def run(self, newton: Array) -> tuple[Array, Array, Flags]:
         """The new u, the accepted length, 0 where none was, and whether one was accepted."""
         best, value, length = self._at.u.copy(), self._before.copy(), np.zeros(len(newton))
-        ladder = self._shorter(newton)
         fall = 1e-4 * np.minimum(self._towards.slope, 0.0)
         todo = np.flatnonzero(self._usable)
-        for k in range(0, len(ladder), self._at_once):
+        for tried in self._shorter(newton):
+            todo = todo[tried[todo] > 0.0]
             if not todo.size:
                 break
-            tried = ladder[k : k + self._at_once, todo]
-            u, reached, feasible = self._trials(todo, tried)
-            good = feasible & (tried > 0.0) & (reached <= self._before[todo] + tried * fall[todo] + RISE)
-            won = np.flatnonzero(good.any(axis=0))
-            first = good.argmax(axis=0)[won]
-            best[todo[won]], value[todo[won]], length[todo[won]] = u[first, won], reached[first, won], tried[first, won]
-            todo = todo[~good.any(axis=0) & (tried[-1] > 0.0)]
-        self._lengthen(np.flatnonzero((length == 1.0) & (newton == 0.0)), best, value, length)
+            u, reached, feasible = self._trial(todo, tried[todo])
+            good = feasible & (reached <= self._before[todo] + tried[todo] * fall[todo] + RISE)
+            won = todo[good]
+            best[won], value[won], length[won] = u[good], reached[good], tried[won]
+            todo = todo[~good]
+        # Four times the length while I(S;Y) falls: the convex-concave model is too cautious along a valley.
+        work = np.flatnonzero((length == 1.0) & (newton == 0.0))
+        for longer in _LONGER:
+            if not work.size:
+                break
+            u, reached, feasible = self._trial(work, np.full(work.size, longer))
+            good = feasible & (reached < value[work] - RISE)
+            work = work[good]
+            best[work], value[work], length[work] = u[good], reached[good], longer
         return best, length, length > 0.0
 
     def _shorter(self, newton: Array) -> Array:
@@ -265,25 +265,6 @@ class LineSearch:
         powers = np.where(newton > 0.0, 0.25, 0.5) ** np.arange(_HALVINGS)[:, None]
         ladder = np.concatenate([np.ones((1, len(newton))), np.clip(self._room, 0.1, 0.5) * powers])
         return np.where(ladder >= _SHORTEST * self._room, ladder, 0.0)
-
-    def _lengthen(self, work: IntArray, best: Array, value: Array, length: Array) -> None:
-        """Four times the length while I(S;Y) falls: the convex-concave model is too cautious along a valley."""
-        for k in range(0, len(_LONGER), self._at_once):
-            if not work.size:
-                break
-            tried = np.repeat(_LONGER[k : k + self._at_once, None], work.size, axis=1)
-            u, reached, feasible = self._trials(work, tried)
-            falls = feasible & (reached < np.concatenate([value[None, work], reached[:-1]]) - RISE)
-            good = np.logical_and.accumulate(falls, axis=0)
-            won = np.flatnonzero(good[0])
-            last = good.sum(axis=0)[won] - 1
-            best[work[won]], value[work[won]], length[work[won]] = u[last, won], reached[last, won], tried[last, won]
-            work = work[good[-1]]
-
-    def _trials(self, work: IntArray, lengths: Array) -> tuple[Array, Array, Flags]:
-        """:meth:`_trial` of each start at each of its lengths, (tries, work)."""
-        u, value, feasible = self._trial(np.tile(work, len(lengths)), lengths.ravel())
-        return u.reshape(*lengths.shape, *u.shape[1:]), value.reshape(lengths.shape), feasible.reshape(lengths.shape)
 
     def _trial(self, work: IntArray, length: Array) -> tuple[Array, Array, Flags]:
         """u + length d, the slack spent again along -lift: the new u, its value, and whether it is feasible."""

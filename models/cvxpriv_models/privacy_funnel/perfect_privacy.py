@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cvxpriv.bounds.master import Master, MasterPoint
+from cvxpriv.bounds.master import Master
 from cvxpriv.bounds.pricing import now
 from cvxpriv.errors import SolverFailure
 from cvxpriv.numerics.arrays import Array
@@ -44,6 +45,10 @@ HOPELESS = 1e-3
 
 SETTLED = 1e-10
 """A reduced cost above minus this is none, in nats."""
+
+
+Silent: TypeAlias = tuple[Array, Array, float]
+"""Posteriors in use that tell nothing of S, (|X|, n), their weights, (n,), and their mean entropy, nats."""
 
 
 @dataclass(frozen=True)
@@ -93,11 +98,10 @@ def perfect_privacy(joint: JointTable | ArrayLike, time_limit: float = 30.0, see
     a, p_x = table.p_s_given_x[kept], table.p_x
     polytope = SilentPolytope.of(a, table.p_s[kept])
     certified = math.comb(len(p_x), polytope.rank) <= MOST_BASES
-    columns, point = _listed(polytope, p_x) if certified else _generated(polytope, p_x, seed, time_limit)
-    used = point.weights > 0.0
-    mechanism = mechanism_of(columns[:, used], point.weights[used], p_x)
+    columns, weights, value = _listed(polytope, p_x) if certified else _generated(polytope, p_x, seed, time_limit)
+    mechanism = mechanism_of(columns, weights, p_x)
     rate = utility(p_x, mechanism)
-    upper = max(rate, table.entropy_x - point.value) if certified else table.entropy_x - table.information
+    upper = max(rate, table.entropy_x - value) if certified else table.entropy_x - table.information
     return PerfectPrivacy(rate, upper, mechanism, mutual_information(a @ (p_x[:, None] * mechanism)), certified)
 
 
@@ -113,14 +117,12 @@ def silent_columns(joint: Array, rate: float, time_limit: float, seed: int = 0) 
     """
     p_x = joint.sum(axis=0)
     try:
-        columns, point = _generated(SilentPolytope.of(joint / p_x, joint.sum(axis=1)), p_x, seed, time_limit, rate)
+        return _generated(SilentPolytope.of(joint / p_x, joint.sum(axis=1)), p_x, seed, time_limit, rate)[:2]
     except SolverFailure:  # a large program on a slow machine; P(X) itself tells nothing
         return p_x[:, None], np.ones(1)
-    used = point.weights > 0.0
-    return columns[:, used], point.weights[used]
 
 
-def _listed(polytope: SilentPolytope, p_x: Array) -> tuple[Array, MasterPoint]:
+def _listed(polytope: SilentPolytope, p_x: Array) -> Silent:
     """All vertices, and the linear program over them: columns are added where their reduced cost asks for it."""
     supports, weights = polytope.every_vertex()
     vertices = np.zeros((len(p_x), len(supports)))
@@ -135,14 +137,12 @@ def _listed(polytope: SilentPolytope, p_x: Array) -> tuple[Array, MasterPoint]:
         paying = np.argsort(reduced)[:500]
         paying = paying[reduced[paying] < -1e-13]
         if not len(paying) or columns.shape[1] > 50 * vertices.shape[1]:
-            return columns, point
+            return _used(columns, point.weights, point.value)
         master.add(heights[paying], vertices[:, paying])
         columns = np.concatenate([columns, vertices[:, paying]], axis=1)
 
 
-def _generated(
-    polytope: SilentPolytope, p_x: Array, seed: int, time_limit: float, enough: float = np.inf
-) -> tuple[Array, MasterPoint]:
+def _generated(polytope: SilentPolytope, p_x: Array, seed: int, time_limit: float, enough: float = np.inf) -> Silent:
     """Vertices by linearising H(pi) - nu.pi at random points, until none pays, the rate is enough, or time is up.
 
     A rate that is out of reach, as its passes gain too little, ends it too.
@@ -172,7 +172,11 @@ def _generated(
         master.add(entropy(found, axis=0), found)
         columns = np.concatenate([columns, found], axis=1)
     point = master.solve()
-    return columns, replace(point, weights=point.weights[single:])
+    return _used(columns, point.weights[single:], point.value)
+
+
+def _used(columns: Array, weights: Array, value: float) -> Silent:
+    return columns[:, weights > 0.0], weights[weights > 0.0], value
 
 
 def _until(end: float, found: Iterator[Array]) -> Iterator[Array]:

@@ -88,57 +88,39 @@ def price(joint: ArrayLike, mechanism: ArrayLike, rate: float, lam: float | None
     held = np.asarray(mechanism, dtype=np.float64)
     if held.ndim != 2 or held.shape[0] != len(problem.p_x):
         raise ModelError(f"mechanism has shape {held.shape}: pass P(Y|X) with {len(problem.p_x)} rows")
-    priced = _Priced(problem, held, seed)
-    return priced.at(priced.best_multiplier() if lam is None else lam)
+    pricing = FunnelPricing(problem.table.probabilities, problem.rate, seed)
+    slack = max(utility(problem.p_x, held) - problem.rate, 0.0)
+    u = problem.p_x[:, None] * held
+    u = u[:, u.sum(axis=0) > 0.0]
+    w, some = u / u.sum(axis=0), u > 0.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_w, t = np.log(w), pricing.p_s_given_x @ w
+        rise = pricing.p_s_given_x.T @ np.where(t > 0.0, np.log(t), 0.0)
 
-
-class _Priced:
-    def __init__(self, problem: Problem, mechanism: Array, seed: int) -> None:
-        self.pricing = FunnelPricing(problem.table.probabilities, problem.rate, seed)
-        u = problem.p_x[:, None] * mechanism
-        u = u[:, u.sum(axis=0) > 0.0]
-        self.u, self.w = u, u / u.sum(axis=0)
-        t = self.pricing.p_s_given_x @ self.w
-        with np.errstate(divide="ignore", invalid="ignore"):
-            log_t = np.where(t > 0.0, np.log(t), 0.0)
-            self.log_w = np.log(self.w)
-        self.rise = self.pricing.p_s_given_x.T @ log_t
-        self.slack = max(utility(problem.p_x, mechanism) - problem.rate, 0.0)
-        self.seed = seed
-
-    def best_multiplier(self) -> float:
-        """The lam with the smallest residual: of those that suit the columns in use, the one with the smallest rest."""
-
-        def usual(lam: float) -> float:
-            return self._columns(lam)[0] + lam * self.slack
-
-        grid = np.linspace(0.0, 1.0, GRID)
-        values = np.array([usual(lam) for lam in grid])
-        best = int(values.argmin())
-        ends = (grid[max(best - 1, 0)], grid[min(best + 1, GRID - 1)])
-        refined = float(minimize_scalar(usual, bounds=ends, method="bounded", options={"xatol": 1e-12}).x)
-        alike = grid[values <= values.min() + ALIKE]
-        candidates = [refined, *alike[:: max(1, len(alike) // CANDIDATES)]]
-        return float(min(candidates, key=lambda lam: self.at(lam).residual))
-
-    def _columns(self, lam: float) -> tuple[float, Array]:
+    def in_use(lam: float) -> tuple[float, Array]:
         """sum_j r_j phi(w_j), and nu."""
-        held = self.u > 0.0
-        g = np.where(held, self.rise - lam * np.where(held, self.log_w, 0.0), np.inf)
+        g = np.where(some, rise - lam * np.where(some, log_w, 0.0), np.inf)
         nu = g.min(axis=1)
-        return float(np.sum(self.u[held] * (g - nu[:, None])[held])), nu
+        return float(np.sum(u[some] * (g - nu[:, None])[some])), nu
 
-    def at(self, lam: float) -> Price:
-        columns, nu = self._columns(lam)
-        value, posterior = self._least(lam, nu)
-        return Price(columns, lam * self.slack, max(-value, 0.0), posterior, lam, nu)
+    def usual(lam: float) -> float:
+        return in_use(lam)[0] + lam * slack
 
-    def _least(self, lam: float, nu: Array) -> tuple[float, Array]:
-        """The least phi that local pricing finds, corners included."""
-        duals = np.append(nu, -lam)
-        self.pricing.rng = np.random.default_rng(self.seed)
-        found = [np.eye(len(nu)), self.w]
-        found += [self.pricing.local_search(duals, self.w, -NONE).columns for _ in range(PASSES)]
-        columns = np.concatenate(found, axis=1)
-        values = self.pricing.value(columns, duals)
-        return float(values.min()), columns[:, values.argmin()]
+    def at(lam: float) -> Price:
+        columns, nu = in_use(lam)
+        duals, pricing.rng = np.append(nu, -lam), np.random.default_rng(seed)
+        found = [np.eye(len(nu)), w, *(pricing.local_search(duals, w, -NONE).columns for _ in range(PASSES))]
+        posteriors = np.concatenate(found, axis=1)
+        values = pricing.value(posteriors, duals)
+        return Price(columns, lam * slack, max(-float(values.min()), 0.0), posteriors[:, values.argmin()], lam, nu)
+
+    if lam is not None:
+        return at(lam)
+    grid = np.linspace(0.0, 1.0, GRID)
+    values = np.array([usual(one) for one in grid])
+    best = int(values.argmin())
+    ends = (grid[max(best - 1, 0)], grid[min(best + 1, GRID - 1)])
+    refined = float(minimize_scalar(usual, bounds=ends, method="bounded", options={"xatol": 1e-12}).x)
+    alike = grid[values <= values.min() + ALIKE]
+    candidates = [refined, *alike[:: max(1, len(alike) // CANDIDATES)]]
+    return min((at(float(one)) for one in candidates), key=lambda one: one.residual)

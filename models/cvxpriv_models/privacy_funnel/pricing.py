@@ -16,25 +16,21 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cvxpriv.bounds.master import Master
-from cvxpriv.bounds.pricing import OUT_OF_TIME, Clock, Priced, Verified
+from cvxpriv.bounds.pricing import Clock, Priced, Verified
 from cvxpriv.errors import DataError
-from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.arrays import Array, IntArray
 from cvxpriv.tables.information import entropy
 
 from .columns import SMALL_X, first_columns
 from .pricing_faces import face_minimum, rounding
 from .pricing_joint import Solved, joint_newton
 from .pricing_search import FaceFunction, descend, edge_minima, newton, on_all_symbols, pairs
-from .pricing_wide import wide_search
+from .pricing_wide import Found, wide_search
 from .silent_polytope import listed_silent
-
-IntArray: TypeAlias = NDArray[np.intp]
 
 LARGEST_S = 5
 """Largest number of private symbols of which random faces are searched locally, and all of many faces by cells."""
@@ -203,14 +199,8 @@ class FunnelPricing:
         if not self.certifiable:
             level = min(level, -SEARCH_LEVEL)
         found = self._edges(lam, nu)[0] if self.joint.shape[0] <= 2 else self._local(lam, nu, active)
-        order = np.argsort(found.values)
-        order = order[found.values[order] < level]
-        places = np.ascontiguousarray(np.rint(found.columns[:, order].T / APART).astype(np.uint8))
-        _, distinct = np.unique(places.view(np.dtype((np.void, len(nu)))), return_index=True)
         most = MOST_ADDED if self.certifiable else max(MOST_ADDED, FOR_EACH_X * len(nu))
-        order = order[np.sort(distinct)[:most]]
-        columns = found.columns[:, order]
-        return Priced(columns, self.value(columns, duals))
+        return distinct(found, level, most)
 
     def verify(self, duals: Array, level: float, out_of_time: Clock, known: Array | None = None) -> Verified:
         """Prove min phi >= `level`, or find posteriors below it.
@@ -218,19 +208,13 @@ class FunnelPricing:
         `known`, (|X|, k): Posteriors at which `duals` solve the optimality conditions: the search need not find them.
         """
         lam, nu = self.split(duals)
-        corners = -entropy(self.p_s_given_x, axis=0) - nu
-        least = float(corners.min()) - rounding(lam, nu)
-        if self.joint.shape[0] <= 2:
-            found, least_inside = self._edges(lam, nu)
-            some = found.values < level
-            return Verified(min(least, least_inside), found.columns[:, some][:, :MOST_ADDED], "")
         if not self.certifiable:
             return Verified(-math.inf, np.zeros((len(nu), 0)), self.limits())
-        shown = face_minimum(self.p_s_given_x, lam, nu, level, out_of_time, known=known)
-        columns = np.zeros((len(nu), len(shown.supports)))
-        for n, (support, weight) in enumerate(zip(shown.supports, shown.weights, strict=True)):
-            columns[support, n] = weight
-        return Verified(min(least, shown.least) - shown.slack, columns, "" if shown.complete else OUT_OF_TIME)
+        if self.joint.shape[0] > 2:
+            return face_minimum(self.p_s_given_x, lam, nu, level, out_of_time, known=known)
+        found, inside = self._edges(lam, nu)
+        corners = float((-entropy(self.p_s_given_x, axis=0) - nu).min()) - rounding(lam, nu)
+        return Verified(min(corners, inside), found.columns[:, found.values < level][:, :MOST_ADDED], "")
 
     def bound(self, duals: Array, least: float) -> float:
         """H(S) + nu.P_X - lam (H(X) - R) + least, rounding included."""
@@ -262,11 +246,10 @@ class FunnelPricing:
             part = slice(start, start + EDGES_AT_ONCE)
             found = edge_minima(a, lam, nu, first[part], second[part])
             least = min(least, found.least)
-            some = np.flatnonzero(found.value < 0.0)
-            some = some[np.argsort(found.value[some])][:MOST_ADDED]
-            supports = np.stack([found.first[some], found.second[some]], axis=1)
-            columns.append(on_all_symbols(len(nu), supports, np.stack([found.rest[some], found.weight[some]], axis=1)))
-            values.append(found.value[some])
+            some = np.flatnonzero(found.values < 0.0)
+            some = some[np.argsort(found.values[some])][:MOST_ADDED]
+            columns.append(on_all_symbols(len(nu), found.supports[some], found.weights[some]))
+            values.append(found.values[some])
         return Priced(np.concatenate(columns, axis=1), np.concatenate(values)), least
 
     def _local(self, lam: float, nu: Array, active: Array) -> Priced:
@@ -287,13 +270,13 @@ class FunnelPricing:
             if some.shape[1]:
                 supports = np.nonzero(some.T)[1].reshape(-1, size)
                 w = np.take_along_axis(some.T, supports, axis=1)
-                found.append((supports, *newton(FaceFunction.on(self.p_s_given_x, lam, nu, supports), w)))
+                found.append((supports, newton(FaceFunction.on(self.p_s_given_x, lam, nu, supports), w)))
         if size_x > SMALL_X and lam < SMALL_MULTIPLIER:
             supports, w = self._silent(lam, nu)
-            found.append((supports, *newton(FaceFunction.on(self.p_s_given_x, lam, nu, supports), w)))
+            found.append((supports, newton(FaceFunction.on(self.p_s_given_x, lam, nu, supports), w)))
         if size_x > SMALL_X or not found:
             supports, w = self._random_faces(min(size_s, size_x))
-            found.append((supports, *descend(FaceFunction.on(self.p_s_given_x, lam, nu, supports), w)))
+            found.append((supports, descend(FaceFunction.on(self.p_s_given_x, lam, nu, supports).slopes, w)))
         return self._priced(found, lam, nu)
 
     @cached_property
@@ -308,9 +291,9 @@ class FunnelPricing:
         lowest = np.argsort(values)[:MOST_ADDED]
         return supports[lowest], w[lowest]
 
-    def _priced(self, found: Sequence[tuple[IntArray, Array, Array]], lam: float, nu: Array) -> Priced:
+    def _priced(self, found: Sequence[Found], lam: float, nu: Array) -> Priced:
         """Columns from their supports and weights, priced as they are stored."""
-        columns = np.concatenate([on_all_symbols(len(nu), supports, w) for supports, w, _ in found], axis=1)
+        columns = np.concatenate([on_all_symbols(len(nu), supports, w) for supports, w in found], axis=1)
         return Priced(columns, self.value(columns, np.append(nu, -lam)))
 
     def _random_faces(self, size: int) -> tuple[IntArray, Array]:
@@ -318,3 +301,13 @@ class FunnelPricing:
         count = min(STARTS, STARTS_PER_FACE * math.comb(size_x, size))
         supports = np.argsort(self.rng.random((count, size_x)), axis=1)[:, :size]
         return supports, self.rng.dirichlet(np.ones(size), count)
+
+
+def distinct(found: Priced, level: float, most: int) -> Priced:
+    """The columns below `level`, the lowest first, of like ones the lowest, and no more than `most` of them."""
+    order = np.argsort(found.values)
+    order = order[found.values[order] < level]
+    places = np.ascontiguousarray(np.rint(found.columns[:, order].T / APART).astype(np.uint8))
+    _, first = np.unique(places.view(np.dtype((np.void, len(found.columns)))), return_index=True)
+    order = order[np.sort(first)[:most]]
+    return Priced(found.columns[:, order], found.values[order])

@@ -12,17 +12,11 @@ sum d = 0, and then lies above its tangent at Y, whose least value over the cell
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
-from numpy.typing import NDArray
 
-from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.arrays import Array, Flags, IntArray
 
 from .pricing_search import TINY, pairs
-
-IntArray: TypeAlias = NDArray[np.intp]
-Mask: TypeAlias = NDArray[np.bool_]
 
 STEPS = 3
 """Steps of Newton's method: a cell from which they do not arrive is cut."""
@@ -45,14 +39,8 @@ def above_tangents(
     `a`: P(S|X) of each face's symbols.
     `points`: Points of the tangents, where they are known; Newton's method looks for them else.
 
-    Returns
-    -------
-    cells : array, ``(k,)``
-        The cells on which phi was shown to be convex.
-    least : array, ``(k,)``
-        phi is nowhere lower on them, but for rounding.
-    points : array, ``(F, k)``
-        The points of the tangents: minima of phi on the face, as a rule.
+    Returns the cells on which phi was shown to be convex, (k,); what it is nowhere lower than there, but for rounding,
+    (k,); and the points of the tangents, minima of phi on the face as a rule, (F, k).
     """
     low, high = corners.min(axis=0), t.max(axis=0)
     cells = np.flatnonzero(_definite(*_form(1.0 / low, 1.0 / high, a, lam)))
@@ -99,7 +87,7 @@ def _form(weight: Array, curve: Array, a: Array, lam: float) -> tuple[Array, Arr
     return form, size[:-1] + size[-1]
 
 
-def _definite(form: Array, size: Array) -> Mask:
+def _definite(form: Array, size: Array) -> Flags:
     """Whether a form is positive definite whatever its rounding, by its pivots; (n,)."""
     for i in range(len(form)):
         form[i, i] -= RELATIVE * size[i]
@@ -136,7 +124,7 @@ SHARES, PAIRS = 32, 4096
 """Points of the grid on which two symbols are looked at, and pairs looked at together."""
 
 
-def bends_down(t: Array, posteriors: Array, a: Array, spread: Array | None, lam: float) -> Mask:
+def bends_down(t: Array, posteriors: Array, a: Array, spread: Array | None, lam: float) -> Flags:
     """Test each cell by a direction that the LDL' factorisation of the form on e_i - e_F proposes, checked by itself.
 
     `t`: P(S) at each cell's corners.
@@ -167,7 +155,7 @@ def bends_down(t: Array, posteriors: Array, a: Array, spread: Array | None, lam:
     return done
 
 
-def may_be_together(a: Array, lam: float) -> Mask:
+def may_be_together(a: Array, lam: float) -> Flags:
     """Return which two symbols a local minimum may hold together, (|X|, |X|).
 
     `a`: P(S|X), (|S|, |X|). With r the first one's share of the two, phi bends down along e_i - e_j wherever
@@ -195,7 +183,7 @@ def may_be_together(a: Array, lam: float) -> Mask:
     return found
 
 
-def _falls(a: Array, low: Array, high: Array, lam: float, d: Array, spread: Array | None) -> Mask:
+def _falls(a: Array, low: Array, high: Array, lam: float, d: Array, spread: Array | None) -> Flags:
     """Whether sum_s (A d)_s^2 / low_s < lam sum_i d_i^2 / high_i, with every rounding error against it.
 
     d is (F, n); its sum is zero but for rounding. With other posteriors than symbols, d_i on the right is theirs.

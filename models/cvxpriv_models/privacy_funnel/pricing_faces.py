@@ -24,21 +24,17 @@ from __future__ import annotations
 import itertools
 import math
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from cvxpriv.bounds.cells import bisect, parts_of_unit
-from cvxpriv.numerics.arrays import Array
+from cvxpriv.bounds.pricing import OUT_OF_TIME, Clock, Verified
+from cvxpriv.numerics.arrays import Array, Flags, IntArray
+from cvxpriv.tables.information import entropy
 
 from .pricing_convex import FLOOR, above_tangents, bends_down, may_be_together
-
-IntArray: TypeAlias = NDArray[np.intp]
-Mask: TypeAlias = NDArray[np.bool_]
 
 CHUNK = 8192
 """Cells worked on at once: their arrays stay in the processor's cache."""
@@ -72,26 +68,6 @@ def share(lam: float) -> float:
     return min(lam, 1.0) * (1.0 - 1e-14)
 
 
-@dataclass(frozen=True)
-class FaceSearch:
-    """The result of the search by cells.
-
-    `least`, `slack`: No posterior's phi is below `least`, or the least phi at a corner of the simplex, by more than
-    `slack`, rounding included. Where the search was complete and found nothing, `least` is the level + `slack`.
-    `supports`: Symbols of the posteriors found below the level.
-    `weights`: Their probabilities.
-    `cells`: Number of cells that were examined.
-    `complete`: Whether every cell was done before the time ran out.
-    """
-
-    least: float
-    slack: float
-    supports: list[IntArray]
-    weights: list[Array]
-    cells: int
-    complete: bool
-
-
 @dataclass
 class _Cells:
     """Cells of faces of one size: symbols (F, n), corners (F corners, F coordinates, n)."""
@@ -103,7 +79,7 @@ class _Cells:
     def count(self) -> int:
         return int(self.symbols.shape[1])
 
-    def part(self, some: Mask | slice) -> _Cells:
+    def part(self, some: Flags | slice) -> _Cells:
         return _Cells(self.symbols[:, some], self.corners[:, :, some])
 
     @classmethod
@@ -126,17 +102,15 @@ def face_minimum(
     lam: float,
     nu: Array,
     level: float,
-    out_of_time: Callable[[], bool],
-    largest_face: int | None = None,
+    out_of_time: Clock,
     spread: Array | None = None,
     known: Array | None = None,
-) -> FaceSearch:
-    """Show that phi >= level on all faces of 2 to |S| symbols, or find posteriors below it.
+) -> Verified:
+    """Show that phi >= level on the simplex, by its corners and all faces of 2 to |S| symbols, or find what is below.
 
     `a`: P(S|X); its entries are 0 or at least 1e-100.
-    `level`: Below zero.
+    `level`: Below zero. Where the search is complete and finds nothing, it is the least phi, but for corners.
     `out_of_time`: Asked once per chunk; True ends the search with the bound that holds until then.
-    `largest_face`: Most symbols of a face; |S| by default.
     `spread`: Posteriors of which these faces are mixtures, in place of the symbols themselves: H is that of ``spread @
     pi``, and `a` is P(S) given each of them.
     `known`, (|X|, k): Posteriors with the least phi on their faces: no others are then looked for.
@@ -147,24 +121,24 @@ def face_minimum(
         slack = FLAT * -level
         together = may_be_together(a, lam + slack / (a.shape[0] * math.log(2.0)))
         search.level += slack
-    sizes = range(2, min(largest_face or a.shape[0], a.shape[1]) + 1)
+    sizes = range(2, min(a.shape) + 1)
     for size in sizes:
         queue = _Queue(a.shape[1], size, together)
         while (cells := queue.next()) is not None:
-            if len(search.supports) >= FOUND_ENOUGH or out_of_time():
+            if len(search.found) >= FOUND_ENOUGH or out_of_time():
                 search.leave(cells)
                 search.leave_all(queue, [_Queue(a.shape[1], later, together) for later in sizes if later > size])
-                return search.result(complete=False, slack=slack)
+                return search.result(slack, OUT_OF_TIME)
             rest = search.reduce(cells)
             if rest.count:
                 queue.waiting.append(rest.cut())
-    return search.result(complete=True, slack=slack)
+    return search.result(slack, "")
 
 
 class _Queue:
     """Cells to work on, of faces of one size: those that were cut, and whole faces to fill up a chunk."""
 
-    def __init__(self, symbols: int, size: int, together: Mask | None) -> None:
+    def __init__(self, symbols: int, size: int, together: Flags | None) -> None:
         self.size, self.untouched, self._together = size, math.comb(symbols, size), together
         self._faces = itertools.combinations(range(symbols), size)
         self.waiting: deque[_Cells] = deque()
@@ -213,7 +187,7 @@ class _Batch:
         t = np.einsum("sin,ain->asn", on_face, cells.corners)
         return cls(cells, on_face, nu[cells.symbols], t, None if spread is None else spread[:, cells.symbols])
 
-    def part(self, some: Mask) -> _Batch:
+    def part(self, some: Flags) -> _Batch:
         if some.all():
             return self
         spread = None if self.spread is None else self.spread[:, :, some]
@@ -239,9 +213,7 @@ class _Search:
     level: float
     spread: Array | None = None
     known: Array | None = None
-    supports: list[IntArray] = field(default_factory=list)
-    weights: list[Array] = field(default_factory=list)
-    cells: int = 0
+    found: list[Array] = field(default_factory=list)
     left_least: float = np.inf
     """The least lower bound over cells that were given up."""
 
@@ -249,9 +221,12 @@ class _Search:
         self.margin = rounding(self.lam, self.nu)
         self.bent = 1.0 - share(self.lam)
 
-    def result(self, complete: bool, slack: float) -> FaceSearch:
-        least = min(self.level, self.left_least)
-        return FaceSearch(least, slack, self.supports, self.weights, self.cells, complete)
+    def result(self, slack: float, reason: str) -> Verified:
+        """The least phi, rounding included, and the posteriors found below the level."""
+        kept = 0.0 if self.spread is None else self.lam * entropy(self.spread, axis=0)
+        corners = float((kept - entropy(self.a, axis=0) - self.nu).min()) - self.margin
+        columns = np.array(self.found).reshape(-1, len(self.nu)).T
+        return Verified(min(self.level, self.left_least, corners) - slack, columns, reason)
 
     def leave(self, cells: _Cells) -> None:
         """Give cells up; what test V says of them still holds."""
@@ -273,7 +248,6 @@ class _Search:
 
     def reduce(self, cells: _Cells) -> _Cells:
         """Return the cells that no test finishes."""
-        self.cells += cells.count
         with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
             batch = _Batch.of(cells, self.a, self.nu, self.spread)
             batch = batch.part(~bends_down(batch.t, batch.posteriors(), batch.a, batch.spread, self.lam))
@@ -281,7 +255,7 @@ class _Search:
                 batch = batch.part(~self._above_tangent(batch))
             return batch.cells.part(~self._above(batch))
 
-    def _above_tangent(self, batch: _Batch) -> Mask:
+    def _above_tangent(self, batch: _Batch) -> Flags:
         """Test C; Newton points below the level are kept, and their cells given up."""
         points = None if self.known is None else self._known_points(batch.cells, self.known)
         cells, least, points = above_tangents(batch.cells.corners, batch.t, batch.a, self.lam, batch.nu, points)
@@ -302,7 +276,7 @@ class _Search:
                 points[:, faces == (1 << support).sum()] = column[support, None]
         return points
 
-    def _above(self, batch: _Batch) -> Mask:
+    def _above(self, batch: _Batch) -> Flags:
         """Test V; posteriors below the level are found on the way, and their cells given up."""
         count, size = batch.cells.count, len(batch.t)
         done, active = np.zeros(count, dtype=bool), np.arange(count)
@@ -316,17 +290,15 @@ class _Search:
             done[active[above]] = True
             hopeless = np.sum(w * values, axis=0) < self.level + self.margin
             if hopeless.any():
-                done[active[hopeless]] = self._found(batch, active[hopeless], w[:, hopeless], lowest[hopeless])
+                lost = active[hopeless]
+                mixed = np.einsum("ain,an->in", batch.cells.corners[:, :, lost], w[:, hopeless])
+                done[lost] = self._keep(batch, lost, mixed, lowest[hopeless])
             rest = ~above & ~hopeless
             active, w, t, chord = active[rest], w[:, rest], t[:, :, rest], chord[:, rest]
             w = _towards_lowest(t, w, values[:, rest], middle[:, rest], self.bent)
         return done
 
-    def _found(self, batch: _Batch, cells: IntArray, w: Array, lowest: Array) -> Mask:
-        """Keep the mixtures of corners with phi below the level, and the result of V for their cells."""
-        return self._keep(batch, cells, np.einsum("ain,an->in", batch.cells.corners[:, :, cells], w), lowest)
-
-    def _keep(self, batch: _Batch, cells: IntArray, pi: Array, lowest: Array) -> Mask:
+    def _keep(self, batch: _Batch, cells: IntArray, pi: Array, lowest: Array) -> Flags:
         """Keep posteriors with phi below the level, one for each of these cells, and what bounds phi in the cells."""
         t = np.einsum("sin,in->sn", batch.a[:, :, cells], pi)
         held = pi if batch.spread is None else np.einsum("xin,in->xn", batch.spread[:, :, cells], pi)
@@ -334,8 +306,9 @@ class _Search:
         value = told - np.sum(batch.nu[:, cells] * pi, axis=0)
         found = value < self.level
         for n in np.flatnonzero(found):
-            self.supports.append(batch.cells.symbols[:, cells[n]].copy())
-            self.weights.append(pi[:, n] / pi[:, n].sum())
+            column = np.zeros(len(self.nu))
+            column[batch.cells.symbols[:, cells[n]]] = pi[:, n] / pi[:, n].sum()
+            self.found.append(column)
         if found.any():
             self.left_least = min(self.left_least, float(lowest[found].min()) - self.margin)
         return np.asarray(found)

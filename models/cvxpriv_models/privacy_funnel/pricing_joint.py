@@ -56,19 +56,9 @@ def joint_newton(
 ) -> Solved | None:
     """Return what solves the optimality conditions near the active posteriors, or None.
 
-    Parameters
-    ----------
-    a : array, ``(|S|, |X|)``
-        P(S|X).
-    p_x : array, ``(|X|,)``
-    told : float
-        R - H(X): what sum u log pi has to be, nats.
-    active : array, ``(|X|, k)``
-        The columns in use.
-    lam, nu
-        Their multipliers.
-    weights : array, ``(k,)``, optional
-        Theirs, where they are known.
+    `a`: P(S|X), ``(|S|, |X|)``.
+    `told`: R - H(X): what sum u log pi has to be, nats.
+    `active`: The columns in use, ``(|X|, k)``; `lam`, `nu` are their multipliers, and `weights` theirs, if known.
     """
     u = _merged(active, _weights(active, p_x, told) if weights is None else weights)
     if u is None or lam <= 0.0:

@@ -11,17 +11,14 @@ in the convex stretch. Everything is computed in z = logit(x), which keeps both 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, xlogy
 
-from cvxpriv.numerics.arrays import Array
-
-IntArray: TypeAlias = NDArray[np.intp]
+from cvxpriv.numerics.arrays import Array, Flags, IntArray
 
 STEPS = 60
 FARTHEST = 700.0
@@ -41,20 +38,17 @@ def pairs(size: int) -> tuple[IntArray, IntArray]:
 
 @dataclass(frozen=True)
 class EdgeMinima:
-    """The inner minima of phi on edges, those below a level.
+    """The inner minima of phi on edges.
 
-    `first`, `second`: The symbols of each edge.
-    `weight`: P(second symbol).
-    `rest`: P(first symbol), exact where `weight` is next to 1.
-    `value`: phi there.
+    `supports`, (n, 2): The symbols of each edge that has one.
+    `weights`, (n, 2): Their probabilities, each exact where it is next to 0.
+    `values`: phi there.
     `least`: No edge of those asked for has a smaller phi, rounding included; vertices are not edges.
     """
 
-    first: IntArray
-    second: IntArray
-    weight: Array
-    rest: Array
-    value: Array
+    supports: IntArray
+    weights: Array
+    values: Array
     least: float
 
 
@@ -66,22 +60,21 @@ def edge_minima(a: Array, lam: float, nu: Array, first: IntArray, second: IntArr
     `nu`: The multipliers of P(X).
     `first`, `second`: The edges.
     """
-    stretch = _convex_stretch(a[first], a[second], lam)
-    some = stretch[2]
-    first, second, low, high = first[some], second[some], stretch[0][some], stretch[1][some]
-    edge = _Edges(a[first], a[second], lam, nu[first], nu[second])
+    low, high, some = _convex_stretch(a[first], a[second], lam)
+    supports, low, high = np.stack([first, second])[:, some], low[some], high[some]
+    edge = _Edges(a[supports], lam, nu[supports])
     inside = (edge.slope(low) < 0.0) & (edge.slope(high) > 0.0)
-    first, second, low, high = first[inside], second[inside], low[inside], high[inside]
-    edge = _Edges(a[first], a[second], lam, nu[first], nu[second])
-    z = edge.root(low, high)
+    supports = supports[:, inside]
+    edge = _Edges(a[supports], lam, nu[supports])
+    z = edge.root(low[inside], high[inside])
     value, slope = edge.value(z), edge.slope(z)
     # A tangent at z bounds phi on the whole convex stretch, whose length is at most 1; outside of it phi is concave.
     margin = ROUNDING * (1.0 + np.abs(nu).max(initial=0.0) + lam) + ROUNDING * (1.0 + lam) * np.abs(z)
     least = float((value - np.abs(slope) - margin).min(initial=np.inf))
-    return EdgeMinima(first, second, expit(z), expit(-z), value, least)
+    return EdgeMinima(supports.T, np.stack([expit(-z), expit(z)], axis=1), value, least)
 
 
-def _convex_stretch(a_i: Array, a_j: Array, lam: float) -> tuple[Array, Array, NDArray[np.bool_]]:
+def _convex_stretch(a_i: Array, a_j: Array, lam: float) -> tuple[Array, Array, Flags]:
     """Ends of the convex stretch in logits, and whether there is one.
 
     With odds w = x / (1 - x) the quadratic is ``lam a_j (1 - a_j) w^2 - (d^2 - lam m) w + lam a_i (1 - a_i) < 0``,
@@ -94,48 +87,45 @@ def _convex_stretch(a_i: Array, a_j: Array, lam: float) -> tuple[Array, Array, N
     some = (middle > 0.0) & (discriminant > 0.0)
     larger = 0.5 * (middle + np.sqrt(np.maximum(discriminant, 0.0)))
     with np.errstate(divide="ignore", invalid="ignore"):
-        low = np.where(some, np.log(constant / larger), 0.0)
-        high = np.where(some, np.log(larger / square), 0.0)
+        low, high = np.log(constant / larger), np.log(larger / square)
     return np.clip(low, -FARTHEST, FARTHEST), np.clip(high, -FARTHEST, FARTHEST), some
 
 
 @dataclass(frozen=True)
 class _Edges:
-    a_i: Array
-    a_j: Array
+    """Edges with both ends' a and nu, (2, n)."""
+
+    a: Array
     lam: float
-    nu_i: Array
-    nu_j: Array
+    nu: Array
 
     def _mixed(self, z: Array) -> tuple[Array, Array, Array, Array]:
         """Return x, 1 - x, t, 1 - t, each a sum of positive terms."""
         x, y = expit(z), expit(-z)
-        return x, y, self.a_i * y + self.a_j * x, (1.0 - self.a_i) * y + (1.0 - self.a_j) * x
+        return x, y, self.a[0] * y + self.a[1] * x, (1.0 - self.a[0]) * y + (1.0 - self.a[1]) * x
 
     def value(self, z: Array) -> Array:
         x, y, t, u = self._mixed(z)
         concave = -self.lam * (xlogy(x, x) + xlogy(y, y))
-        return np.asarray(xlogy(t, t) + xlogy(u, u) + concave - y * self.nu_i - x * self.nu_j)
+        return np.asarray(xlogy(t, t) + xlogy(u, u) + concave - y * self.nu[0] - x * self.nu[1])
 
     def slope(self, z: Array) -> Array:
         _, _, t, u = self._mixed(z)
-        return np.asarray((self.a_j - self.a_i) * (np.log(t) - np.log(u)) - self.lam * z - (self.nu_j - self.nu_i))
+        return np.asarray((self.a[1] - self.a[0]) * (np.log(t) - np.log(u)) - self.lam * z - (self.nu[1] - self.nu[0]))
 
     def root(self, low: Array, high: Array) -> Array:
         """The root of the slope, which rises on the stretch: Newton's method in z inside a shrinking bracket."""
         z = 0.5 * (low + high)
         for _ in range(STEPS):
-            x, y, t, u = self._mixed(z)
-            slope = (self.a_j - self.a_i) * (np.log(t) - np.log(u)) - self.lam * z - (self.nu_j - self.nu_i)
+            slope, (x, y, t, u) = self.slope(z), self._mixed(z)
             low, high = np.where(slope <= 0.0, z, low), np.where(slope >= 0.0, z, high)
-            rise = (self.a_j - self.a_i) ** 2 * x * y / (t * u) - self.lam
-            step = np.divide(slope, rise, out=np.zeros_like(slope), where=rise > 0.0)
-            trial = np.where(rise > 0.0, z - step, low)
-            outside = (trial <= low) | (trial >= high)
-            trial = np.where(outside, 0.5 * (low + high), trial)
-            if np.abs(trial - z).max(initial=0.0) <= 1e-14 * max(1.0, np.abs(z).max(initial=0.0)):
-                return trial
-            z = trial
+            rise = (self.a[1] - self.a[0]) ** 2 * x * y / (t * u) - self.lam
+            step = np.divide(slope, rise, out=np.full_like(slope, np.inf), where=rise > 0.0)
+            inside = (z - step > low) & (z - step < high)
+            moved = np.where(inside, z - step, 0.5 * (low + high))
+            if np.abs(moved - z).max(initial=0.0) <= 1e-14 * max(1.0, np.abs(z).max(initial=0.0)):
+                return moved
+            z = moved
         return z
 
 
@@ -166,10 +156,6 @@ class FaceFunction:
         """The function on the faces that `supports` lists, (n, F)."""
         return cls(p_s_given_x[:, supports].transpose(1, 0, 2), lam, nu[supports])
 
-    def part(self, some: NDArray[np.bool_]) -> FaceFunction:
-        """The faces that a mask picks."""
-        return FaceFunction(self.a[some], self.lam, self.nu[some])
-
     def private(self, w: Array) -> Array:
         """A pi, (n, |S|)."""
         return np.asarray(np.einsum("nsf,nf->ns", self.a, w))
@@ -185,40 +171,31 @@ class FaceFunction:
         return np.asarray(np.einsum("nsf,ns->nf", self.a, log_t) - self.lam * np.log(np.maximum(w, TINY)) - self.nu)
 
 
-def descend(function: FaceFunction, w: Array, steps: int = 30) -> tuple[Array, Array]:
+def descend(slopes: Callable[[Array], Array], w: Array, steps: int = 30) -> Array:
     """Exponentiated gradient, ``w <- w exp(-eta g)``, with a step per start that grows and shrinks.
 
-    Returns
-    -------
-    w : array, ``(n, F)``
-    value : array, ``(n,)``
-        phi there, never above where it started.
+    `slopes`: Maps posteriors (n, F) to the gradient of phi, (n, F), whose mean under each is phi.
+    `w`, (n, F): Where to start.
+    Returns (n, F): phi there is never above where it started.
     """
-    value, eta = function.value(w), np.full(len(w), 1.0)
+    g = slopes(w)
+    value, eta = np.sum(w * g, axis=1), np.ones(len(w))
     for _ in range(steps):
-        g = function.slopes(w)
-        move = -eta[:, None] * (g - g.min(axis=1, keepdims=True))
-        trial = w * np.exp(np.maximum(move, -50.0))
+        trial = w * np.exp(np.maximum(-eta[:, None] * (g - g.min(axis=1, keepdims=True)), -50.0))
         trial /= trial.sum(axis=1, keepdims=True)
-        new = function.value(trial)
+        steep = slopes(trial)
+        new = np.sum(trial * steep, axis=1)
         better = new < value
-        w = np.where(better[:, None], trial, w)
-        value = np.where(better, new, value)
-        eta = np.where(better, 1.5 * eta, 0.3 * eta)
-    return w, value
+        w, g = np.where(better[:, None], trial, w), np.where(better[:, None], steep, g)
+        value, eta = np.where(better, new, value), np.where(better, 1.5 * eta, 0.3 * eta)
+    return w
 
 
-def newton(function: FaceFunction, w: Array, steps: int = 6) -> tuple[Array, Array]:
-    """Newton's method on each face, kept inside it; a step is taken only where phi falls.
-
-    Returns
-    -------
-    w : array, ``(n, F)``
-    value : array, ``(n,)``
-    """
+def newton(function: FaceFunction, w: Array, steps: int = 6) -> Array:
+    """Newton's method on each face from w, (n, F), kept inside it; a step is taken only where phi falls."""
     value, size = function.value(w), w.shape[1]
     if size == 1:
-        return w, value
+        return w
     basis = np.vstack([np.eye(size - 1), -np.ones(size - 1)])
     for _ in range(steps):
         t = np.maximum(function.private(w), TINY)
@@ -241,7 +218,7 @@ def newton(function: FaceFunction, w: Array, steps: int = 6) -> tuple[Array, Arr
         w, value = np.where(better[:, None], trial, w), np.where(better, new, value)
         if gain <= SETTLED:
             break
-    return w, value
+    return w
 
 
 def on_all_symbols(size: int, supports: IntArray, weights: Array) -> Array:

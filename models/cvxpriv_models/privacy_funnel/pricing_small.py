@@ -6,18 +6,13 @@ method usually end the search, and column generation with its solver need not be
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
-from numpy.typing import NDArray
 
-from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.arrays import Array, IntArray
 
 from .columns import SMALL_X
 from .pricing import LARGEST_S, FunnelPricing
 from .pricing_joint import Solved, joint_newton
-
-IntArray: TypeAlias = NDArray[np.intp]
 
 ROUNDS = 4
 """Number of programs after which column generation takes over."""

@@ -8,17 +8,16 @@ a face with.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.arrays import Array, IntArray
 
 from .pricing_search import TINY, FaceFunction, descend, newton
 
-IntArray: TypeAlias = NDArray[np.intp]
-Found: TypeAlias = tuple[IntArray, Array, Array]
+Found: TypeAlias = tuple[IntArray, Array]
 
 SCATTERED = 100
 """Starts spread over the simplex."""
@@ -48,19 +47,17 @@ def wide_search(a: Array, lam: float, nu: Array, active: Array, rng: np.random.G
     `a`: P(S|X).
     `active`: The columns in use, k >= 1.
 
-    Returns (supports, weights, values): Posteriors by their symbols, (n, F), probabilities, (n, F), and phi, (n,); F =
-    min(|S|, |X|).
+    Returns (supports, weights): Posteriors by their symbols and probabilities, (n, F); F = min(|S|, |X|).
     """
     size = min(a.shape)
     supports, w = _largest(active.T, size)
-    found = [(supports, *newton(FaceFunction.on(a, lam, nu, supports), w))]
+    found = [(supports, newton(FaceFunction.on(a, lam, nu, supports), w))]
     starts = _starts(a, active.T, rng)
     chunk = max(1, AT_ONCE // a.shape[1])
     for first in range(0, len(starts), chunk):
-        supports, w = _largest(_descend_wide(a, lam, nu, starts[first : first + chunk]), size)
+        supports, w = _largest(descend(partial(slopes, a, lam, nu), starts[first : first + chunk], STEPS), size)
         face = FaceFunction.on(a, lam, nu, supports)
-        w, _ = descend(face, w, STEPS)
-        found.append((supports, *newton(face, w)))
+        found.append((supports, newton(face, descend(face.slopes, w, STEPS))))
     return found
 
 
@@ -82,26 +79,14 @@ def _starts(a: Array, active: Array, rng: np.random.Generator) -> Array:
     return np.concatenate([scattered, opened, mixed])
 
 
-def _descend_wide(a: Array, lam: float, nu: Array, w: Array) -> Array:
-    """Exponentiated gradient over the whole simplex, with a step per start that grows and shrinks; (n, |X|)."""
-    slopes = _slopes(a, lam, nu, w)
-    value, eta = np.sum(w * slopes, axis=1), np.ones(len(w))
-    for _ in range(STEPS):
-        move = -eta[:, None] * (slopes - slopes.min(axis=1, keepdims=True))
-        trial = w * np.exp(np.maximum(move, -50.0))
-        trial /= trial.sum(axis=1, keepdims=True)
-        steep = _slopes(a, lam, nu, trial)
-        new = np.sum(trial * steep, axis=1)
-        better = new < value
-        w, slopes = np.where(better[:, None], trial, w), np.where(better[:, None], steep, slopes)
-        value, eta = np.where(better, new, value), np.where(better, 1.5 * eta, 0.3 * eta)
-    return w
+def slopes(a: Array, lam: float, nu: Array, w: Array, spread: Array | None = None) -> Array:
+    """A' log t - lam log pi - nu, (n, |X|): the gradient without its constant; its mean under w is phi.
 
-
-def _slopes(a: Array, lam: float, nu: Array, w: Array) -> Array:
-    """A' log t - lam log pi - nu, (n, |X|): the gradient without its constant; its mean under pi is phi."""
+    With `spread` w are weights of its columns, posteriors: pi = spread w, and `a` is P(S) given each of them.
+    """
     log_t = np.log(np.maximum(w @ a.T, TINY))
-    return np.asarray(log_t @ a - lam * np.log(np.maximum(w, TINY)) - nu)
+    kept = np.log(np.maximum(w if spread is None else w @ spread.T, TINY))
+    return np.asarray(log_t @ a - lam * (kept if spread is None else kept @ spread) - nu)
 
 
 def _largest(w: Array, size: int) -> tuple[IntArray, Array]:

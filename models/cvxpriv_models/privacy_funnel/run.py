@@ -11,8 +11,7 @@ import numpy as np
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Constraint
-from cvxpriv.bounds.certificate import Certificate
-from cvxpriv.bounds.constrained_certificate import certificate_of
+from cvxpriv.bounds.certificate import Certificate, certificate_of
 from cvxpriv.bounds.master import master_block
 from cvxpriv.errors import DataError
 from cvxpriv.kkt import Residuals

@@ -5,16 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import qr
 
 from cvxpriv.bounds.master import Master
-from cvxpriv.numerics.arrays import Array
-
-IntArray: TypeAlias = NDArray[np.intp]
+from cvxpriv.numerics.arrays import Array, IntArray
 
 CHUNK = 100_000
 ZERO = 1e-12

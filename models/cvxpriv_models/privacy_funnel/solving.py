@@ -245,18 +245,20 @@ def _inside(problem: Problem, constraints: Constraints, state: Values, context: 
 def _begun_again(problem: Problem, constraints: Constraints, log_u: Array) -> Iterator[Array]:
     """Yield where stuck starts begin again: one start for all of them, or one for each.
 
-    An injective map; the mechanism that tells most, where it is known; and deterministic maps mixed with P(Y) until
-    they satisfy the constraints: under some of these the tangent of I(X;Y) at a map with zeros leads to none told.
+    An injective map; the mechanism that tells most, as far as it is known; and deterministic maps. These two are mixed
+    with P(Y) until they satisfy the constraints: under some the tangent of I(X;Y) at a map with zeros leads to none
+    told.
     """
     if problem.size_y >= problem.p_x.size:
         yield feasible_starts(problem.p_x, problem.table.entropy_x, problem.size_y, len(log_u))
     known = Known.of_table(problem.table)
+
+    def shrunk(one: Array) -> Array:
+        mixtures = (one + (1.0 - share) * (problem.p_x @ one - one) for share in SHARES)
+        return next((mixed for mixed in mixtures if not missed(mixed, constraints, known)), one)
+
     _, telling = most_told(problem, constraints)
     if telling is not None and telling.shape[1] <= problem.size_y:
         begin = np.pad(telling, ((0, 0), (0, problem.size_y - telling.shape[1])))
-        yield algorithm.log_joint(problem, begin[None])
-    shrunk = []
-    for one in map(optimum.rows_of, log_u):
-        mixtures = (one + (1.0 - share) * (problem.p_x @ one - one) for share in SHARES)
-        shrunk.append(next((mixed for mixed in mixtures if not missed(mixed, constraints, known)), one))
-    yield algorithm.log_joint(problem, np.stack(shrunk))
+        yield algorithm.log_joint(problem, shrunk(begin)[None])
+    yield algorithm.log_joint(problem, np.stack([shrunk(one) for one in map(optimum.rows_of, log_u)]))

@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import entr
 
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.tables.information import entropy, mutual_information
 
 from .closed_form import FLOOR
 
@@ -32,13 +34,7 @@ _ROUNDING = 1e-12
 _TINY = float(np.finfo(np.float64).tiny)
 
 
-def child_seeds(seed: int | np.random.SeedSequence, count: int) -> list[np.random.SeedSequence]:
-    """One seed per start; start k gets the same one whatever ``count`` is."""
-    root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
-    return [np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, k)) for k in range(count)]
-
-
-def feasible_starts(p: Array, rate: float, size_y: int, count: int, seed: int | np.random.SeedSequence = 0) -> Array:
+def feasible_starts(p: Array, rate: float, size_y: int, count: int, seed: int = 0) -> Array:
     """Random starts with I(X;Y) >= ``rate``, every cell positive.
 
     `p`: P(x) > 0, (M,).
@@ -57,12 +53,13 @@ def feasible_starts(p: Array, rate: float, size_y: int, count: int, seed: int | 
     >>> log_u.shape, bool(np.allclose(np.exp(log_u).sum(axis=2), p))
     ((2, 3, 4), True)
     """
-    return np.stack([_one_start(p, rate, size_y, np.random.default_rng(child)) for child in child_seeds(seed, count)])
+    children = np.random.SeedSequence(seed).spawn(count)
+    return np.stack([_one_start(p, rate, size_y, np.random.default_rng(child)) for child in children])
 
 
 def entropy_of_map(labels: Labels, p: Array, size_y: int) -> float:
     """H(Y) = I(X;Y) of the deterministic map x -> labels[x], in nats."""
-    return _entropy(_masses(labels, p, size_y))
+    return entropy(_masses(labels, p, size_y))
 
 
 def deterministic_map(p: Array, rate: float, size_y: int, rng: np.random.Generator) -> Labels:
@@ -122,34 +119,24 @@ def _blend(p: Array, rate: float, sharp: Array, soft: Array) -> Array:
 
 def _largest_share(p: Array, rate: float, sharp: Array, soft: Array) -> float:
     """Bisect t for I(X;Y) >= R: I is convex in t, at least R at t = 0, so the feasible t from 0 on are an interval."""
-    if _information(p, sharp) <= rate + _ROUNDING and rate > 0.0:
+
+    def told(t: float) -> float:
+        return mutual_information(p[:, None] * ((1.0 - t) * sharp + t * soft))
+
+    if told(0.0) <= rate + _ROUNDING and rate > 0.0:
         return 0.0
-    if _information(p, soft) >= rate:
+    if told(1.0) >= rate:
         return 1.0
     low, high = 0.0, 1.0
     for _ in range(BISECTIONS):
         middle = 0.5 * (low + high)
-        if _information(p, (1.0 - middle) * sharp + middle * soft) >= rate:
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if told(middle) >= rate else (low, middle)
     return low
-
-
-def _information(p: Array, rows: Array) -> float:
-    """I(X;Y) of a mechanism, (M, N)."""
-    joint = p[:, None] * rows
-    return _entropy(joint.sum(axis=0)) + _entropy(p) - _entropy(joint.ravel())
 
 
 def _masses(labels: Labels, p: Array, size_y: int) -> Array:
     """P(y) of a deterministic map."""
     return np.bincount(labels, weights=p, minlength=size_y).astype(np.float64)
-
-
-def _entropy(mass: Array) -> float:
-    positive = mass[mass > 0.0]
-    return float(-(positive @ np.log(positive)))
 
 
 def _split_until(labels: Labels, p: Array, needed: float, size_y: int, rng: np.random.Generator) -> Labels:
@@ -175,41 +162,18 @@ def _longest_first(p: Array, size_y: int) -> Labels:
 
 
 def _balance(labels: Labels, p: Array, needed: float, size_y: int) -> Labels:
-    """Take the best single move or swap of symbols, again and again, until the entropy is enough or none helps."""
-    labels = labels.copy()
-    mass = _masses(labels, p, size_y)
-    while _entropy(mass) < needed:
-        gain, moves = _best_exchange(labels, p, mass)
-        if gain <= _ROUNDING:
+    """Take the best swap of two x, again and again, until the entropy of the symbols is enough or none helps.
+
+    An x without mass stands at each symbol, so that to move an x is to swap it too.
+    """
+    size, p = len(p), np.append(p, np.zeros(size_y))
+    labels = np.append(labels, np.arange(size_y))
+    while entropy(mass := _masses(labels, p, size_y)) < needed:
+        here, moved = mass[labels], p[:, None] - p
+        after = entr(np.maximum(here[:, None] - moved, 0.0)) + entr(np.maximum(here + moved, 0.0))
+        gain = np.where(labels[:, None] == labels, -np.inf, after - entr(here)[:, None] - entr(here))
+        x, other = np.unravel_index(gain.argmax(), gain.shape)
+        if gain[x, other] <= _ROUNDING:
             break
-        for x, symbol in moves:
-            mass[labels[x]] -= p[x]
-            mass[symbol] += p[x]
-            labels[x] = symbol
-    return labels
-
-
-def _best_exchange(labels: Labels, p: Array, mass: Array) -> tuple[float, list[tuple[int, int]]]:
-    """The move (x to another symbol) or swap (x with x') that raises the entropy of the symbols most."""
-    here = mass[labels]
-    into = mass[None, :]
-    move = _mixing_gain(here[:, None], into, p[:, None])
-    move[np.arange(len(p)), labels] = -np.inf
-    swap = _mixing_gain(here[:, None], here[None, :], p[:, None] - p[None, :])
-    swap[labels[:, None] == labels[None, :]] = -np.inf
-    if move.max() >= swap.max():
-        x, symbol = (int(k) for k in np.unravel_index(int(move.argmax()), move.shape))
-        return float(move[x, symbol]), [(x, symbol)]
-    x, other = (int(k) for k in np.unravel_index(int(swap.argmax()), swap.shape))
-    return float(swap[x, other]), [(x, int(labels[other])), (other, int(labels[x]))]
-
-
-def _mixing_gain(source: Array, sink: Array, moved: Array) -> Array:
-    """Rise of -sum m log m when ``moved`` mass goes from a symbol of mass ``source`` to one of mass ``sink``."""
-
-    def term(mass: Array) -> Array:
-        mass = np.maximum(mass, 0.0)
-        return -mass * np.log(np.maximum(mass, _TINY))
-
-    gain: Array = term(source - moved) + term(sink + moved) - term(source) - term(sink)
-    return gain
+        labels[[x, other]] = labels[[other, x]]
+    return labels[:size]

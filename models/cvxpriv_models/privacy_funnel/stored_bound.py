@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from cvxpriv.blocks.declaration import Constraint
-from cvxpriv.bounds.certificate import Certificate
+from cvxpriv.bounds.certificate import Certificate, ConstrainedCertificate
 from cvxpriv.bounds.check_certificate import table_hash
-from cvxpriv.bounds.constrained_certificate import ConstrainedCertificate
 from cvxpriv.bounds.merged_symbols import merged_table
 from cvxpriv.bounds.pricing import Pricing
 from cvxpriv.errors import DataError

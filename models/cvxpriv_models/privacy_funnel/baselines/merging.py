@@ -47,20 +47,11 @@ def pair_drops(columns: Array, others: Array) -> tuple[Array, Array]:
 class Clusters:
     """A partition of the symbols of X while it is being coarsened, with the price of every pair.
 
-    Parameters
-    ----------
-    p_sx : array, ``(|S|, |X|)``
-
-    Attributes
-    ----------
-    labels : int array, ``(|X|,)``
-        The cluster of each symbol: the smallest symbol in it.
-    columns : array, ``(|S|, |X|)``
-        ``P(S, Y)``; the column of a symbol that was merged away is 0.
-    alive : bool array, ``(|X|,)``
-        Mask of the columns that are clusters.
-    leakage_drop, utility_drop : arrays, ``(|X|, |X|)``
-        `pair_drops` above the diagonal; the leakage drop is ``-inf`` for what is no pair of clusters.
+    `labels`, ``(|X|,)``: The cluster of each symbol: the smallest symbol in it.
+    `columns`, ``(|S|, |X|)``: P(S, Y); the column of a symbol that was merged away is 0.
+    `alive`, ``(|X|,)``: Mask of the columns that are clusters.
+    `leakage_drop`, `utility_drop`, ``(|X|, |X|)``: `pair_drops` above the diagonal; the leakage drop is ``-inf`` for
+    what is no pair of clusters.
     """
 
     def __init__(self, p_sx: Array) -> None:

@@ -20,22 +20,13 @@ RATE_SLACK = 1e-12
 class Baseline:
     """A mechanism that a baseline found.
 
-    Attributes
-    ----------
-    name : str
-        ``greedy``, ``agglomerative`` or ``drs``.
-    mechanism : array, ``(|X|, |Y|)``
-        ``P(Y|X)``, row-stochastic.
-    leakage, utility : float
-        ``I(S;Y)`` and ``I(X;Y)`` of this mechanism, in nats.
-    iterations : int
-        Merges, or iterations of the splitting.
-    converged : bool
-        Whether the method ended by its own rule, not by a limit on its iterations.
-    multiplier : float, optional
-        The price of utility for which the method ran, if it works with one.
-    gap : float
-        Largest violation of ``P(Y|S) = P(X|S) P(Y|X)`` at the end; 0 for the merging methods.
+    `name`: ``greedy``, ``agglomerative`` or ``drs``.
+    `mechanism`, ``(|X|, |Y|)``: P(Y|X), row-stochastic.
+    `leakage`, `utility`: I(S;Y) and I(X;Y) of this mechanism, in nats.
+    `iterations`: Merges, or iterations of the splitting.
+    `converged`: Whether the method ended by its own rule, not by a limit on its iterations.
+    `multiplier`: The price of utility for which the method ran, if it works with one.
+    `gap`: Largest violation of P(Y|S) = P(X|S) P(Y|X) at the end; 0 for the merging methods.
     """
 
     name: str

@@ -67,40 +67,18 @@ def drs_curve(
 ) -> list[Baseline]:
     """Run the splitting for each multiplier from several starts.
 
-    Parameters
-    ----------
-    p_sx : array, ``(|S|, |X|)``
-        Joint probabilities.
-    betas : sequence of float, optional
-        Multipliers of ``I(X;Y)``, positive. By default 24 in geometric progression from 0.001 to 1; above 1 full
-        disclosure is optimal.
-    starts : int
-        Starts for each multiplier: in turn one of Dirichlet rows and one of nearly deterministic rows.
-    seed : int
-        Seed of the starts.
-    size_y : int, optional
-        ``|Y|``; ``|X| + 1`` by default.
-    penalty : float
-        c, positive.
-    relaxation : float
-        alpha, inside (0, 2); 1 is the alternating direction method of multipliers.
-    max_iter : int
-        Most iterations of a run.
-    inner : int
-        Gradient steps in each q-step.
-    tolerance : float
-        A run has converged when ``max |p - B q|`` and the `stationarity` of q are both at or below it.
-
-    Returns
-    -------
-    list of Baseline
-        One for each multiplier and start, multipliers first; every mechanism is finite and row-stochastic, also of a
-        run that has not converged. Its figures are those of the mechanism itself: ``p`` serves only the iteration.
-
-    Raises
-    ------
-    ModelError
-        An option outside its range.
+    `p_sx`, ``(|S|, |X|)``: Joint probabilities.
+    `betas`: Multipliers of I(X;Y), positive; by default 24 in geometric progression from 0.001 to 1. Above 1 full
+    disclosure is optimal.
+    `starts`: Starts for each multiplier: in turn one of Dirichlet rows and one of nearly deterministic rows.
+    `size_y`: |Y|; |X| + 1 by default.
+    `penalty`: c, positive.
+    `relaxation`: alpha, inside (0, 2); 1 is the alternating direction method of multipliers.
+    `max_iter`, `inner`: Most iterations of a run, and gradient steps in each q-step.
+    `tolerance`: A run has converged when ``max |p - B q|`` and the `stationarity` of q are both at or below it.
+    Returns: One for each multiplier and start, multipliers first; every mechanism is finite and row-stochastic, also of
+    a run that has not converged. Its figures are those of the mechanism itself: p serves only the iteration.
+    Raises ModelError: An option is outside its range.
     """
     prices = np.geomspace(1e-3, 1.0, 24) if betas is None else np.asarray(betas, dtype=np.float64)
     size = p_sx.shape[1] + 1 if size_y is None else size_y

@@ -20,18 +20,11 @@ LARGEST_STEP = 1e9
 class Splitting:
     """The data and the constants of the iteration.
 
-    Attributes
-    ----------
-    p_s, p_x : arrays, ``(|S|,)`` and ``(|X|,)``
-        Marginals; ``p_s`` is positive.
-    backward : array, ``(|S|, |X|)``
-        ``P(X|S)``.
-    pull : array, ``(|X|, |S|)``
-        ``P(S|X) / P(S)``, which is the transpose of ``backward`` in the metric of ``p_x``; 0 where ``p_x`` is 0.
-    penalty, relaxation : float
-        c and alpha.
-    inner : int
-        Gradient steps of a q-step.
+    `p_s`, ``(|S|,)``, and `p_x`, ``(|X|,)``: Marginals; `p_s` is positive.
+    `backward`, ``(|S|, |X|)``: P(X|S).
+    `pull`, ``(|X|, |S|)``: P(S|X) / P(S), the transpose of `backward` in the metric of `p_x`; 0 where `p_x` is 0.
+    `penalty`, `relaxation`: c and alpha.
+    `inner`: Gradient steps of a q-step.
     """
 
     p_s: Array
