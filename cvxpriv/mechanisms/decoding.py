@@ -9,6 +9,7 @@ import os
 import zipfile
 import zlib
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -241,7 +242,7 @@ def read_bundle(path: PathLike) -> Bundle:
     Raises DataError: No bundle, a file that is missing, damaged or changed, or contents that contradict each other.
     """
     try:
-        files = _zipped(Path(path)) if Path(path).is_file() else _folder(Path(path))
+        files = _files(Path(path))
         listed = json.loads(files[MANIFEST])["sha256"]
         for name in (DOCUMENT, ROWS):
             if hashlib.sha256(files[name]).hexdigest() != listed[name]:
@@ -271,26 +272,14 @@ def _wrong(path: PathLike, reason: str) -> NoReturn:
     )
 
 
-def _folder(path: Path) -> dict[str, bytes]:
-    return {name: _bounded(path / name) for name in (MANIFEST, DOCUMENT, ROWS)}
-
-
-def _bounded(path: Path) -> bytes:
-    with plain_file(path) as file:
-        data = file.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
-        raise DataError(f"{path.name} is larger than {MOST_BYTES / 2**30:g} GiB")
-    return data
-
-
-def _zipped(path: Path) -> dict[str, bytes]:
-    with zipfile.ZipFile(path) as archive:
-        return {name: _member(archive, name) for name in (MANIFEST, DOCUMENT, ROWS)}
-
-
-def _member(archive: zipfile.ZipFile, name: str) -> bytes:
-    with archive.open(name) as file:
-        data = file.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
-        raise DataError(f"{name} is larger than {MOST_BYTES / 2**30:g} GiB")
-    return data
+def _files(path: Path) -> dict[str, bytes]:
+    """Return the files of a bundle that are read, each up to `MOST_BYTES`."""
+    found = {}
+    archive = zipfile.ZipFile(path) if path.is_file() else None
+    with archive or nullcontext():
+        for name in (MANIFEST, DOCUMENT, ROWS):
+            with plain_file(path / name) if archive is None else archive.open(name) as file:
+                found[name] = file.read(MOST_BYTES + 1)
+            if len(found[name]) > MOST_BYTES:
+                raise DataError(f"{name} is larger than {MOST_BYTES / 2**30:g} GiB")
+    return found

@@ -58,14 +58,8 @@ def alternating_direction(problem: Problem, options: Options, constraints: Const
     rho = options.rho
     rows = _rows(problem, rho, constraints)
     p_u = marginal(problem, rho)
-    multiplier = Update(
-        "lambda",
-        lambda state: {"lam": closed_form.multiplier(problem, state, rho)},
-        reads=frozenset({"lam", "q", "mechanism"}),
-        writes=frozenset({"lam"}),
-    )
     fused = partial(closed_form.one_pass, problem, rho=rho)
-    return nested(problem, [*rows, p_u, multiplier], options, constraints, fused)
+    return nested(problem, [*rows, p_u, _multiplier(problem, rho)], options, constraints, fused)
 
 
 def joint_steps(problem: Problem, options: Options, constraints: Constraints = ()) -> Loop:
@@ -92,13 +86,8 @@ def bregman(problem: Problem, options: Options, constraints: Constraints = ()) -
     """IAS (29): the leakage is linearised in the rows, kernels (c/2)||.||^2 hold them near."""
     rho, c = options.rho, options.c
     rows = [bregman_mechanism(problem, index, rho, c) for index in range(problem.p_y.size)]
-    multiplier = Update(
-        "lambda",
-        lambda state: {"lam": closed_form.multiplier(problem, state, rho)},
-        reads=frozenset({"lam", "q", "mechanism"}),
-        writes=frozenset({"lam"}),
-    )
-    return nested(problem, [*rows, bregman_marginal(problem, rho, c), multiplier], options, constraints)
+    steps = [*rows, bregman_marginal(problem, rho, c), _multiplier(problem, rho)]
+    return nested(problem, steps, options, constraints)
 
 
 def gradient(problem: Problem, options: Options, constraints: Constraints = ()) -> Loop:
@@ -117,13 +106,17 @@ def gradient(problem: Problem, options: Options, constraints: Constraints = ()) 
 def printed(problem: Problem, options: Options, constraints: Constraints = ()) -> Loop:
     """Algorithm 1 with (19) as printed, lambda <- lambda + rho delta: the multiplier runs away (docs/errata.md)."""
     rho = options.rho
+    steps = [*_rows(problem, rho, constraints), marginal(problem, rho), _multiplier(problem, -rho)]
+    return nested(problem, steps, options, constraints)
 
-    def climbing(state: Values) -> Values:
-        return {"lam": state["lam"] + rho * (state["q"] - problem.p_y @ state["mechanism"])}
 
-    multiplier = Update("lambda", climbing, frozenset({"lam", "q", "mechanism"}), frozenset({"lam"}))
-    return nested(
-        problem, [*_rows(problem, rho, constraints), marginal(problem, rho), multiplier], options, constraints
+def _multiplier(problem: Problem, rho: float) -> Update:
+    """lambda <- lambda - rho delta."""
+    return Update(
+        "lambda",
+        lambda state: {"lam": closed_form.multiplier(problem, state, rho)},
+        reads=frozenset({"lam", "q", "mechanism"}),
+        writes=frozenset({"lam"}),
     )
 
 

@@ -159,7 +159,12 @@ def bound(
     >>> found.certified, round(found.lower, 6), round(found.upper, 6)
     (True, 0.071427, 0.071427)
     """
-    problem = _problem(table, beta, divergence)
+    if isinstance(table, Problem):
+        problem = table
+    elif beta is None:
+        raise ModelError("beta is missing: pass the weight of privacy, for example beta=0.5")
+    else:
+        problem = Problem.of(table, beta, divergence)
     for name, number, example in (("gap", gap, 1e-6), ("time_limit", time_limit, 60.0)):
         if not 0.0 < float(number) < np.inf:
             raise ModelError(f"{name}={number!r} is out of range: pass a number > 0, for example {example:g}")
@@ -174,7 +179,9 @@ def bound(
     end = start + time_limit
     many = len(joint) > CERTIFIED
     found, asked = _searched(problem, joint, asked, gap, end - MERGED_TIME * time_limit if many else end)
-    claims: list[Claim] = [(found.upper, found.alpha, None, found), _information(joint)]
+    # I(S;Y) bounds everything: the merging of all symbols of S into one loses that, and leaves the optimum 0.
+    whole = (mutual_information(joint), np.zeros(joint.shape[1]), [0] * len(joint), None)
+    claims: list[Claim] = [(found.upper, found.alpha, None, found), whole]
     if many and not found.interrupted and found.upper - found.value > gap * max(found.value, FLOOR):
         groups = merge(joint, CERTIFIED)
         few, _ = _searched(problem, merged_table(joint, groups), asked, gap, end)
@@ -229,19 +236,6 @@ def _searched(
     if free.upper < summed.upper:
         summed = summed._replace(upper=free.upper, alpha=free.alpha, asked=apart, mu=np.zeros(0))
     return summed, asked
-
-
-def _information(joint: Array) -> Claim:
-    """I(S;Y) bounds everything: the merging of all symbols of S into one loses that, and leaves the optimum 0."""
-    return mutual_information(joint), np.zeros(joint.shape[1]), [0] * len(joint), None
-
-
-def _problem(table: Problem | JointTable | ArrayLike, beta: float | None, divergence: str | FDivergence) -> Problem:
-    if isinstance(table, Problem):
-        return table
-    if beta is None:
-        raise ModelError("beta is missing: pass the weight of privacy, for example beta=0.5")
-    return Problem.of(table, beta, divergence)
 
 
 def _answer(

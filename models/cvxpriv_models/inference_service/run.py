@@ -113,7 +113,8 @@ class InferenceRun(MechanismRun[Problem, Settings]):
         """Whether the best start's KKT residual is within the tolerance, or its distance from the optimum is proved.
 
         Its local gap decides too. A solver's point is right to about 1e-8 in value, and its residual to the root of
-        that; with hundreds of cells that exact steps hardly move, the residual is the last to fall.
+        that; with hundreds of cells that exact steps hardly move, the residual is the last to fall. A first-order point
+        need not be the best one: how far it may be from that is `gap`.
         """
         return not (self.interrupted or self.missed) and (super().converged or self._proved or self._still)
 

@@ -119,7 +119,7 @@ def _bound_notes(constraints: Constraints, proved: ServiceBound) -> list[str]:
             "be far above the distance from the best mechanism."
         )
     if proved.reason:
-        notes.append(f"The gap is {proved.reason}.")
+        notes.append(f"The gap is {proved.reason}. Converged or not, a better mechanism may exist, by at most the gap.")
     if proved.no_certificate:
         notes.append(
             f"No certificate of the bound is kept ({proved.no_certificate}): the run has no gap once it is loaded from "
