@@ -59,7 +59,8 @@ class Tangent:
             if jacobians[k] is None:
                 raise DataError(f"{str(self.atom)[:SHOWN]} has no tangent there: start inside of its domain")
             jacobian = sp.csc_array(jacobians[k])
-            jacobian.data = np.clip(jacobian.data, *_range(self.signs[k]))
+            sign = self.signs[k]
+            jacobian.data = np.clip(jacobian.data, 0.0 if sign > 0 else -np.inf, 0.0 if sign < 0 else np.inf)
             moved = jacobian.T @ at[k].ravel(order="F")
             found[self.constant] = found[self.constant] - moved.reshape(self.atom.shape, order="F")
             found[name] = _laid_out(self.atom, k, jacobian)
@@ -215,12 +216,8 @@ def _difference(left: Any, right: Any) -> Any:
     return cp.square(left + right) / 4.0 - cp.square(left - right) / 4.0
 
 
-def _elementwise(atom: Atom) -> bool:
-    return isinstance(atom, Elementwise)
-
-
 def _slope_shape(atom: Atom, k: int) -> tuple[int, ...]:
-    if _elementwise(atom):
+    if isinstance(atom, Elementwise):
         return tuple(atom.shape)
     return tuple(atom.args[k].shape) if atom.is_scalar() else (atom.args[k].size, atom.size)
 
@@ -228,19 +225,15 @@ def _slope_shape(atom: Atom, k: int) -> tuple[int, ...]:
 def _laid_out(atom: Atom, k: int, jacobian: sp.csc_array) -> Array:
     """Return a Jacobian, one column per entry of the atom, in the shape of its Parameter."""
     shape = _slope_shape(atom, k)
-    if _elementwise(atom):  # one row serves all entries where the argument is a number
+    if isinstance(atom, Elementwise):  # one row serves all entries where the argument is a number
         return np.asarray(jacobian.sum(axis=0), dtype=float).reshape(shape, order="F")
     dense = np.asarray(jacobian.toarray(), dtype=float)
     return dense.reshape(shape, order="F")
 
 
 def _term(atom: Atom, slope: cp.Parameter, inner: Any) -> Any:
-    if _elementwise(atom):
+    if isinstance(atom, Elementwise):
         return cp.multiply(slope, inner)
     if atom.is_scalar():
         return cp.reshape(cp.sum(cp.multiply(slope, inner)), atom.shape, order="F")
     return cp.reshape(slope.T @ cp.vec(inner, order="F"), atom.shape, order="F")
-
-
-def _range(sign: int) -> tuple[float, float]:
-    return (0.0 if sign > 0 else -np.inf), (0.0 if sign < 0 else np.inf)

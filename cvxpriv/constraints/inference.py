@@ -6,7 +6,7 @@ Each takes `of`: "private" constrains P(U|S), and "input" the mechanism itself.
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import cvxpy as cp
 import numpy as np
@@ -82,13 +82,8 @@ def pointwise_leakage(epsilon: float, of: Of = "private") -> ReadyConstraint:
     return ReadyConstraint(name, partial(_ratio_form, limit, of, False), partial(_ratio_excess, limit, of, False))
 
 
-def _given(of: str, mechanism: cp.Expression, known: Known | None, name: str) -> tuple[cp.Expression, Array]:
-    """Return P(u|w), (|W|, |U|), and P(w); P(u) = P(w) @ P(u|w)."""
-    channel, weights = channel_of(of, known, name, mechanism.shape[0])
-    return (mechanism if channel is None else channel @ mechanism), weights
-
-
-def _given_array(of: str, mechanism: Array, known: Known | None, name: str) -> tuple[Array, Array]:
+def _given(of: str, mechanism: Any, known: Known | None, name: str) -> tuple[Any, Array]:
+    """Return P(u|w), (|W|, |U|), of a mechanism as an expression or an array, and P(w); P(u) = P(w) @ P(u|w)."""
     channel, weights = channel_of(of, known, name, mechanism.shape[0])
     return (mechanism if channel is None else channel @ mechanism), weights
 
@@ -103,7 +98,7 @@ def _ratio_form(
 
 
 def _ratio_excess(epsilon: float, of: str, both: bool, mechanism: Array, known: Known | None) -> float:
-    given, weights = _given_array(of, mechanism, known, "a bound on ratios to the prior")
+    given, weights = _given(of, mechanism, known, "a bound on ratios to the prior")
     marginal = weights @ given
     above = float((given - np.exp(epsilon) * marginal).max())
     return max(above, float((np.exp(-epsilon) * marginal - given).max())) if both else above
@@ -156,7 +151,7 @@ def _gain_form(
 
 
 def _gain_excess(bound: float, gain: Array | None, of: str, mechanism: Array, known: Known | None) -> float:
-    given, weights = _given_array(of, mechanism, known, "bayes_vulnerability")
+    given, weights = _given(of, mechanism, known, "bayes_vulnerability")
     return float((_gains(gain, weights) @ given).max(axis=0).sum()) - bound
 
 
@@ -213,7 +208,7 @@ def _information_form(
 
 
 def _information_excess(f: FDivergence, bound: float, of: str, mechanism: Array, known: Known | None) -> float:
-    given, weights = _given_array(of, mechanism, known, "f_information")
+    given, weights = _given(of, mechanism, known, "f_information")
     each = weights[:, None] * given
     return float(f.terms(each, weights[:, None] * each.sum(axis=0)).sum()) - bound
 

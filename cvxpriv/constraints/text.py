@@ -20,6 +20,7 @@ from cvxpriv.constraints.privacy import local_differential_privacy, maximal_leak
 from cvxpriv.constraints.ready import ReadyConstraint
 from cvxpriv.constraints.utility import expected_distortion, output_marginal
 from cvxpriv.errors import DataError, ModelError, shown, suggest
+from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.extensions import extensions
 from cvxpriv.tables.matrix_files import read_matrix
@@ -98,12 +99,27 @@ def _floor(value: str) -> ReadyConstraint:
     return floor(least)
 
 
-def _distortion(value: str) -> ReadyConstraint:
-    path, _, bound = value.rpartition(":")  # the last colon: a path may hold one
-    if not path:
-        raise _Malformed
-    limit = _number(bound)
-    return expected_distortion(read_matrix(path), limit)
+def _file_and_number(make: Callable[[Array, float], ReadyConstraint]) -> Callable[[str], ReadyConstraint]:
+    def made(value: str) -> ReadyConstraint:
+        path, _, number = value.rpartition(":")  # the last colon: a path may hold one
+        if not path:
+            raise _Malformed
+        bound = _number(number)
+        return make(read_matrix(path), bound)
+
+    return made
+
+
+def _counted(make: Callable[..., ReadyConstraint], *counts: int) -> Callable[[str], ReadyConstraint]:
+    """Return the maker of a constraint from so many numbers."""
+
+    def made(value: str) -> ReadyConstraint:
+        numbers = _numbers(value)
+        if len(numbers) not in counts:
+            raise _Malformed
+        return make(*numbers)
+
+    return made
 
 
 def _parts(value: str, count: int) -> list[list[str]]:
@@ -145,19 +161,12 @@ def _monotone(value: str) -> ReadyConstraint:
     return monotone(value != "decreasing")
 
 
-def _ldp(value: str) -> ReadyConstraint:
-    numbers = _numbers(value)
-    return local_differential_privacy(*numbers) if len(numbers) in (1, 2) else _refuse()
-
-
-def _refuse() -> ReadyConstraint:
-    raise _Malformed
-
-
 def _one_number(make: Callable[..., ReadyConstraint]) -> Callable[[str], ReadyConstraint]:
     def made(value: str) -> ReadyConstraint:
         parts, of = _with_of(value)
-        return make(_number(parts[0]), of=of) if len(parts) == 1 else _refuse()
+        if len(parts) != 1:
+            raise _Malformed
+        return make(_number(parts[0]), of=of)
 
     return made
 
@@ -176,27 +185,18 @@ def _information(value: str) -> ReadyConstraint:
     return f_information(":".join(parts[:-1]), _number(parts[-1]), of=of)
 
 
-def _metric(value: str) -> ReadyConstraint:
-    path, _, epsilon = value.rpartition(":")
-    if not path:
-        raise _Malformed
-    return metric_differential_privacy(_number(epsilon), read_matrix(path))
-
-
 def _fairness(value: str) -> ReadyConstraint:
     groups, _, bound = value.rpartition(":")
     return group_fairness(_number(bound), [_whole(one) for one in groups.split(",")] if groups else None)
 
 
-def _renyi(value: str) -> ReadyConstraint:
-    numbers = _numbers(value)
-    return renyi_differential_privacy(*numbers) if len(numbers) == 2 else _refuse()
-
-
 _MAKERS: Mapping[str, tuple[str, Callable[[str], ReadyConstraint]]] = {
-    "ldp": ("ldp=EPSILON or ldp=EPSILON:DELTA", _ldp),
-    "metric-dp": ("metric-dp=FILE:EPSILON", _metric),
-    "renyi": ("renyi=ORDER:EPSILON", _renyi),
+    "ldp": ("ldp=EPSILON or ldp=EPSILON:DELTA", _counted(local_differential_privacy, 1, 2)),
+    "metric-dp": (
+        "metric-dp=FILE:EPSILON",
+        _file_and_number(lambda far, epsilon: metric_differential_privacy(epsilon, far)),
+    ),
+    "renyi": ("renyi=ORDER:EPSILON", _counted(renyi_differential_privacy, 2)),
     "lip": ("lip=EPSILON or lip=EPSILON:input", _one_number(local_information_privacy)),
     "pointwise-leakage": ("pointwise-leakage=NATS or pointwise-leakage=NATS:input", _one_number(pointwise_leakage)),
     "vulnerability": ("vulnerability=BOUND, or with a FILE of gains FILE:BOUND; :input at the end", _vulnerability),
@@ -206,7 +206,7 @@ _MAKERS: Mapping[str, tuple[str, Callable[[str], ReadyConstraint]]] = {
     "tv": ("tv=BOUND", lambda value: total_variation_to_prior(_number(value))),
     "mean-tv": ("mean-tv=BOUND", lambda value: total_variation_to_prior(_number(value), average=True)),
     "maximal-leakage": ("maximal-leakage=NATS", lambda value: maximal_leakage(_number(value))),
-    "distortion": ("distortion=FILE:BOUND", _distortion),
+    "distortion": ("distortion=FILE:BOUND", _file_and_number(expected_distortion)),
     "floor": ("floor=VALUE or floor=FILE", _floor),
     "forbidden": ("forbidden=INPUT:OUTPUT,... (an input by number, or by label: smoker|old:2)", _forbidden),
     "fixed": ("fixed=INPUT:OUTPUT:VALUE,...", _fixed),

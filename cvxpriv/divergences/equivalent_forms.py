@@ -37,7 +37,7 @@ def perspectives(of: Callable[[cp.Variable], cp.Expression]) -> DCPForm:
         scale = [cp.Variable(nonneg=True) for _ in range(cells)]
         argument = [cp.Variable() for _ in range(cells)]
         terms = [cp.perspective(of(x), s) for x, s in zip(argument, scale, strict=True)]
-        return sum(terms[1:], terms[0]), [cp.hstack(scale) == _flat(p), cp.hstack(argument) == _flat(q)]
+        return sum(terms[1:], terms[0]), [cp.hstack(scale) == forms.flat(p), cp.hstack(argument) == forms.flat(q)]
 
     return form
 
@@ -46,7 +46,7 @@ def cell_by_cell(term: Cell) -> DCPForm:
     """Return the sum of one scalar atom for each cell."""
 
     def form(p: cp.Expression, q: cp.Expression) -> Form:
-        p, q = _flat(p), _flat(q)
+        p, q = forms.flat(p), forms.flat(q)
         return cp.sum(cp.hstack([term(p[i], q[i]) for i in range(int(p.size))])), []
 
     return form
@@ -57,48 +57,21 @@ def vectorised(term: Cell) -> DCPForm:
     return lambda p, q: (cp.sum(term(p, q)), [])
 
 
-def squares_by_power_cones(weight_p: float, weight_q: float) -> DCPForm:
-    """Return sum (p - q)^2 / (weight_p p + weight_q q) by |p - q| <= z^1/2 (weight_p p + weight_q q)^1/2."""
-
-    def form(p: cp.Expression, q: cp.Expression) -> Form:
-        p, q = _flat(p), _flat(q)
-        z = cp.Variable(p.shape[0])
-        return cp.sum(z), [cp.PowCone3D(z, weight_p * p + weight_q * q, p - q, 0.5)]
-
-    return form
-
-
-def hellinger_by_power_cones(p: cp.Expression, q: cp.Expression) -> Form:
-    """g <= p^1/2 q^1/2."""
-    p, q = _flat(p), _flat(q)
-    g = cp.Variable(p.shape[0])
-    return cp.sum(p + q - 2.0 * g), [cp.PowCone3D(p, q, g, 0.5)]
-
-
-def relative_entropy_by_cones(p: cp.Expression, q: cp.Expression) -> Form:
-    """z >= p log(p/q), exponential cones written out."""
-    p, q = _flat(p), _flat(q)
-    z = cp.Variable(p.shape[0])
-    return cp.sum(z), [cp.ExpCone(-z, p, q)]
+#: z >= p log(p/q), exponential cones written out.
+relative_entropy_by_cones = forms.with_variable(forms.itself, lambda p, q, z: cp.ExpCone(-z, p, q))
+#: g <= p^1/2 q^1/2.
+hellinger_by_power_cones = forms.with_variable(forms.mean_difference, lambda p, q, g: cp.PowCone3D(p, q, g, 0.5))
 
 
 def jensen_shannon_by_cones(p: cp.Expression, q: cp.Expression) -> Form:
     """z >= p log(2p/(p+q)) and w >= q log(2q/(p+q)), exponential cones written out."""
-    middle = (p + q) / 2.0
-    to_p, cones_p = relative_entropy_by_cones(p, middle)
-    to_q, cones_q = relative_entropy_by_cones(q, middle)
+    (to_p, cones_p), (to_q, cones_q) = (relative_entropy_by_cones(one, (p + q) / 2.0) for one in (p, q))
     return to_p + to_q, [*cones_p, *cones_q]
 
 
-def by_two_inequalities(weight: float, slope_p: float, slope_q: float, floor_p: float, floor_q: float) -> DCPForm:
-    """Return weight sum max(slope_p p + slope_q q, floor_p p + floor_q q), a linear program written out."""
-
-    def form(p: cp.Expression, q: cp.Expression) -> Form:
-        p, q = _flat(p), _flat(q)
-        z = cp.Variable(p.shape[0])
-        return weight * cp.sum(z), [z >= slope_p * p + slope_q * q, z >= floor_p * p + floor_q * q]
-
-    return form
+def by_two_inequalities(weight: float, *sides: tuple[float, float]) -> DCPForm:
+    """Return weight times the sum of the largest a p + b q, a linear program written out."""
+    return forms.with_variable(lambda p, q, z: weight * z, lambda p, q, z: [z >= a * p + b * q for a, b in sides])
 
 
 def _squares(
@@ -107,7 +80,9 @@ def _squares(
     return {
         "second-order cones": forms.squares_over(weight_p, weight_q),
         "one quad_over_lin a cell": cell_by_cell(lambda p, q: cp.quad_over_lin(p - q, weight_p * p + weight_q * q)),
-        "power cones": squares_by_power_cones(weight_p, weight_q),
+        "power cones": forms.with_variable(
+            forms.itself, lambda p, q, z: cp.PowCone3D(z, weight_p * p + weight_q * q, p - q, 0.5)
+        ),
         f"perspective of {shown}": perspectives(of),
     }
 
@@ -127,13 +102,9 @@ def _hockey_stick(gamma: float) -> dict[str, DCPForm]:
     return {
         "positive part": forms.hinge(gamma),
         "half of |.| and a line": vectorised(lambda p, q: (cp.abs(p - gamma * q) + p - gamma * q) / 2.0),
-        "inequalities": by_two_inequalities(1.0, 1.0, -gamma, 0.0, 0.0),
+        "inequalities": by_two_inequalities(1.0, (1.0, -gamma), (0.0, 0.0)),
         "perspective of a positive part": perspectives(lambda x: cp.pos(1.0 - gamma * x)),
     }
-
-
-def _flat(expression: cp.Expression) -> cp.Expression:
-    return cp.vec(expression, order="C")
 
 
 _FAMILIES: dict[str, Callable[[float], dict[str, DCPForm]]] = {"alpha": _alpha, "hockey-stick": _hockey_stick}
@@ -180,7 +151,7 @@ _WAYS: dict[str, dict[str, DCPForm]] = {
     "total-variation": {
         "abs": forms.absolute_difference,
         "positive part and a line": vectorised(lambda p, q: cp.pos(p - q) - (p - q) / 2.0),
-        "inequalities": by_two_inequalities(0.5, 1.0, -1.0, -1.0, 1.0),
+        "inequalities": by_two_inequalities(0.5, (1.0, -1.0), (-1.0, 1.0)),
         "perspective of abs": perspectives(lambda x: cp.abs(1.0 - x) / 2.0),
     },
 }

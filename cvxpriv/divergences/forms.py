@@ -6,6 +6,8 @@ no vectorised atom exists: cvxpy's `quad_over_lin` takes no vector of denominato
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import cvxpy as cp
 import numpy as np
 
@@ -31,26 +33,44 @@ def jensen_shannon(p: cp.Expression, q: cp.Expression) -> Form:
     return cp.sum(cp.rel_entr(p, middle) + cp.rel_entr(q, middle)), []
 
 
+def with_variable(
+    value: Callable[..., cp.Expression], cones: Callable[..., cp.Constraint | list[cp.Constraint]]
+) -> DCPForm:
+    """Return the form of sum value(p, q, z) with a variable z, one entry for each cell, in cones(p, q, z)."""
+
+    def form(p: cp.Expression, q: cp.Expression) -> Form:
+        p, q, z = flat(p), flat(q), cp.Variable(int(p.size))
+        bounds = cones(p, q, z)
+        return cp.sum(value(p, q, z)), bounds if isinstance(bounds, list) else [bounds]
+
+    return form
+
+
+def itself(p: cp.Expression, q: cp.Expression, z: cp.Expression) -> cp.Expression:
+    """Return z."""
+    return z
+
+
 def squares_over(weight_p: float, weight_q: float) -> DCPForm:
     """Return the form of sum (p - q)^2 / (weight_p p + weight_q q); second-order cones of dimension 3.
 
     z d >= (p - q)^2 with d = weight_p p + weight_q q says ||(2 (p - q), z - d)|| <= z + d.
     """
 
-    def form(p: cp.Expression, q: cp.Expression) -> Form:
-        p, q = _flat(p), _flat(q)
-        z = cp.Variable(p.shape[0])
+    def cone(p: cp.Expression, q: cp.Expression, z: cp.Expression) -> cp.Constraint:
         below = weight_p * p + weight_q * q
-        return cp.sum(z), [cp.SOC(z + below, cp.vstack([2.0 * (p - q), z - below]), axis=0)]
+        return cp.SOC(z + below, cp.vstack([2.0 * (p - q), z - below]), axis=0)
 
-    return form
+    return with_variable(itself, cone)
 
 
-def squared_hellinger(p: cp.Expression, q: cp.Expression) -> Form:
-    """f = (1 - sqrt t)^2: sum p + q - 2 g with g <= sqrt(p q); second-order cones of dimension 3."""
-    p, q = _flat(p), _flat(q)
-    g = cp.Variable(p.shape[0])
-    return cp.sum(p + q - 2.0 * g), [cp.SOC(p + q, cp.vstack([2.0 * g, p - q]), axis=0)]
+def mean_difference(p: cp.Expression, q: cp.Expression, mean: cp.Expression) -> cp.Expression:
+    """p + q - 2 mean: with the geometric mean it is (sqrt p - sqrt q)^2."""
+    return p + q - 2.0 * mean
+
+
+#: f = (1 - sqrt t)^2: sum p + q - 2 g with g <= sqrt(p q); second-order cones of dimension 3.
+squared_hellinger = with_variable(mean_difference, lambda p, q, g: cp.SOC(p + q, cp.vstack([2.0 * g, p - q]), axis=0))
 
 
 def power(a: float) -> DCPForm:
@@ -60,18 +80,12 @@ def power(a: float) -> DCPForm:
     q = z^(1/(1-a)) p^(-a/(1-a)) (a < 0).
     """
 
-    def form(p: cp.Expression, q: cp.Expression) -> Form:
-        p, q = _flat(p), _flat(q)
-        z = cp.Variable(p.shape[0])
+    def cone(p: cp.Expression, q: cp.Expression, z: cp.Expression) -> cp.Constraint:
         if 0.0 < a < 1.0:
-            cone = cp.PowCone3D(p, q, z, a)
-        elif a > 1.0:
-            cone = cp.PowCone3D(z, q, p, 1.0 / a)
-        else:
-            cone = cp.PowCone3D(z, p, q, 1.0 / (1.0 - a))
-        return cp.sum(z - p) / (a * (a - 1.0)), [cone]
+            return cp.PowCone3D(p, q, z, a)
+        return cp.PowCone3D(z, q, p, 1.0 / a) if a > 1.0 else cp.PowCone3D(z, p, q, 1.0 / (1.0 - a))
 
-    return form
+    return with_variable(lambda p, q, z: (z - p) / (a * (a - 1.0)), cone)
 
 
 def absolute_difference(p: cp.Expression, q: cp.Expression) -> Form:
@@ -101,5 +115,6 @@ def weighted_mean(p: Array, q: Array, a: float) -> Array:
         return np.where(p > 0.0, p * (q / p) ** (1.0 - a), np.where((q == 0.0) | (a > 0.0), 0.0, np.inf))
 
 
-def _flat(expression: cp.Expression) -> cp.Expression:
+def flat(expression: cp.Expression) -> cp.Expression:
+    """Return an expression as a vector."""
     return cp.vec(expression, order="C")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
+import numpy.typing as npt
 from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.block import Block
@@ -35,6 +36,13 @@ KIND = "alternation"
 #: A pass that moves no entry by more than this share of the tolerance moves nothing.
 STILL = 1e-3
 HELD = "blocks hold each other by a constraint or a kink that they share: join them, or start elsewhere"
+#: A start is at the solver's floor where in so many passes the objective moved by at most the second number, relative,
+#: and the residual did not fall below this share of what it was.
+PATIENCE, STANDS, FALLS = 50, 1e-8, 0.9
+FLOOR = (
+    "no progress in 50 passes: the residual stays near {:.1e}, as near as these solves come; ask more of the solver "
+    "(tolerance=), or less of the run (tol=)"
+)
 
 Groups = Sequence[Sequence[cp.Variable]]
 #: Maps the values of the fixed variables to the values of a block's variables.
@@ -99,7 +107,8 @@ def alternate(
 
     Each block is checked to be convex and compiled once; each expression of the other variables becomes one Parameter.
     A start has converged where the exact residual of the whole problem is within `tol`, not where the blocks no longer
-    move: one whose blocks hold each other, by a constraint that they share, ends there and says so.
+    move: one whose blocks hold each other, by a constraint that they share, ends there and says so, and so does one
+    that a solver's accuracy keeps from coming nearer.
 
     Parameters
     ----------
@@ -164,14 +173,14 @@ def alternate(
     work = partial(_from_starts, problem.objective, tuple(problem.constraints), groups, dict(updates or {}))
     work = partial(work, tol, max_iter, who, callback)
     done = run_pieces(work, given, n_jobs=n_jobs, progress=progress)
-    states = [single(state, start) for state, _ in done for start in range(len(next(iter(state.values()))))]
-    contexts = [context for _, context in done]
+    states = [single(state, start) for state, *_ in done for start in range(len(next(iter(state.values()))))]
+    contexts = [context for _, context, _ in done]
     iterations = [context.reports[KIND].iterations for context in contexts]
     log = History.joined((context.history, len(one)) for context, one in zip(contexts, iterations, strict=True))
     parts = parts_of_problem(problem, groups)
     measured = figures(parts, [part.block() for part in parts])(stack([dict(one) for one in states]))
     converged = measured["kkt"] <= tol
-    ends = [how for context in contexts for how in _ends(context)]
+    ends = [how for *_, several in done for how in several]
     table = pd.DataFrame(
         {
             "origin": origins,
@@ -194,18 +203,54 @@ def _from_starts(
     engine: Any,
     callback: Watch | None,
     starts: Sequence[Mapping[str, Array]],
-) -> tuple[Values, Context]:
+) -> tuple[Values, Context, list[str]]:
     """Alternate from some starts, on a new copy of the problem: one that solvers have touched cannot be sent."""
     parts: list[Part] = parts_of_problem(cp.Problem(objective, list(constraints)), groups)
     blocks = [_with_update(part.block(), updates.get(part.name)) for part in parts]
     context = Context(engine, History(), callback, starts=np.arange(len(starts)))
-    stop = AnyOf((Below("kkt", tol), Moved(None, STILL * tol)))
+    floor = _Floor(context)
+    stop = AnyOf((Below("kkt", tol), Moved(None, STILL * tol), floor))
     loop = Loop(Sweep(blocks), stop=stop, limit=max_iter, measure=figures(parts, blocks, passing=True), name=KIND)
-    return run(loop, stack([dict(one) for one in starts]), context), context
+    state = run(loop, stack([dict(one) for one in starts]), context)
+    return state, context, _ends(context, floor.reached)
 
 
-def _ends(context: Context) -> list[str]:
-    return [HELD if stopped else unfinished(context) for stopped in context.reports[KIND].converged]
+@dataclass(frozen=True)
+class _Floor:
+    """Stop starts that no longer get nearer: entries may drift for ever where a solver's accuracy is the limit.
+
+    `seen`: Objective and residual of each pass, by start. `reached`: The residual of each start that was stopped.
+    """
+
+    context: Context
+    seen: dict[int, list[tuple[float, float]]] = field(default_factory=dict)
+    reached: dict[int, float] = field(default_factory=dict)
+
+    def __call__(
+        self, iteration: int, before: Values, after: Values, measured: Mapping[str, Array]
+    ) -> npt.NDArray[np.bool_]:
+        """See `Stop`."""
+        stands = np.zeros(self.context.starts.size, dtype=bool)
+        for place, start in enumerate(self.context.starts.tolist()):
+            passes = self.seen.setdefault(start, [])
+            passes.append((float(measured["objective"][place]), float(measured["kkt"][place])))
+            if len(passes) > 2 * PATIENCE:
+                objectives, residuals = np.array(passes).T
+                last = objectives[-PATIENCE:]
+                stands[place] = np.ptp(last) <= STANDS * (1.0 + np.abs(last[-1])) and (
+                    residuals[-PATIENCE:].min() >= FALLS * residuals[:-PATIENCE].min()
+                )
+            if stands[place]:
+                self.reached[start] = passes[-1][1]
+        return stands
+
+
+def _ends(context: Context, reached: Mapping[int, float]) -> list[str]:
+    """Return why each start ended, where it did not converge."""
+    return [
+        FLOOR.format(reached[start]) if start in reached else HELD if stopped else unfinished(context)
+        for start, stopped in enumerate(context.reports[KIND].converged.tolist())
+    ]
 
 
 def _require_updates(parts: Sequence[Part], updates: Mapping[str, Exact]) -> None:

@@ -73,7 +73,12 @@ def drawn(problem: cp.Problem, generator: np.random.Generator) -> dict[str, Arra
         own = [one for one in problem.constraints if {other.id for other in one.variables()} == {variable.id}]
         own = [one for one in own if one.is_dcp()]
         if own:
-            values[variable.name()] = _nearest(variable, values[variable.name()], own)
+            try:
+                values |= _nearest({variable.name(): variable}, values, own)
+            except SolverFailure as failure:
+                raise ModelError(
+                    f"no value of {variable.name()!r} meets the constraints on it alone: {failure}"
+                ) from failure
     return values
 
 
@@ -98,33 +103,24 @@ def _entries(variable: cp.Variable, generator: np.random.Generator) -> Array:
     return entries
 
 
-def _nearest(variable: cp.Variable, entries: Array, constraints: Sequence[cp.Constraint]) -> Array:
-    problem = cp.Problem(cp.Minimize(cp.sum_squares(variable - entries)), list(constraints))
-
-    def read(_: str) -> Solved:
-        return {"value": np.array(variable.value, dtype=float)}, {}, float(problem.value)
-
-    try:
-        found = solve(lambda name, options: try_solver(problem, name, options), read, chain=DEFAULT_CHAIN)
-    except SolverFailure as failure:
-        raise ModelError(f"no value of {variable.name()!r} meets the constraints on it alone: {failure}") from failure
-    return np.asarray(found.values["value"])
-
-
 def moved_to_convex(problem: cp.Problem, values: Mapping[str, Array]) -> dict[str, Array]:
     """Return the nearest values at which the problem's convex constraints hold; unmoved where no solver finds any."""
-    convex = [one for one in problem.constraints if one.is_dcp()]
-    variables = named(problem)
-    distance = sum(cp.sum_squares(one - values[name]) for name, one in variables.items())
-    nearest = cp.Problem(cp.Minimize(distance), convex)
-
-    def read(_: str) -> Solved:
-        return {name: np.array(one.value, dtype=float) for name, one in variables.items()}, {}, float(nearest.value)
-
     try:
-        found = solve(lambda name, options: try_solver(nearest, name, options), read, chain=DEFAULT_CHAIN)
+        return _nearest(named(problem), values, [one for one in problem.constraints if one.is_dcp()])
     except SolverFailure:
         return dict(values)
+
+
+def _nearest(
+    variables: Mapping[str, cp.Variable], values: Mapping[str, Array], constraints: Sequence[cp.Constraint]
+) -> dict[str, Array]:
+    distance = sum(cp.sum_squares(one - values[name]) for name, one in variables.items())
+    problem = cp.Problem(cp.Minimize(distance), list(constraints))
+
+    def read(_: str) -> Solved:
+        return {name: np.array(one.value, dtype=float) for name, one in variables.items()}, {}, float(problem.value)
+
+    found = solve(lambda name, options: try_solver(problem, name, options), read, chain=DEFAULT_CHAIN)
     return {name: np.asarray(found.values[name]) for name in variables}
 
 

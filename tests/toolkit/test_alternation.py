@@ -14,9 +14,12 @@ import pytest
 import cvxpriv as cpv
 from cvxpriv.blocks.complex_parts import RealProblem, real_problem
 from cvxpriv.blocks.declaration import NotDPPWarning
+from cvxpriv.blocks.engines import DCP
 from cvxpriv.blocks.parts import parts_of_problem, proposed
 from cvxpriv.errors import DataError, Disagreement, ModelError, SolverFailure
+from cvxpriv.runs.alternation import PATIENCE, _Floor
 from cvxpriv.schedules.problem_starts import drawn
+from cvxpriv.schedules.steps import Context
 
 RNG = np.random.default_rng(4)
 #: Singular values of 4, 1, .5 and .2: alternation closes a factor of 16 a pass.
@@ -306,3 +309,16 @@ def test_blocks_that_cvxpy_compiles_again_are_named_once_and_a_users_parameter_i
     weight.value = None
     with pytest.raises(ModelError, match="has no value: set it"):
         cpv.alternate(flat, [[a], [b]])
+
+
+def test_a_start_that_drifts_at_a_solvers_floor_is_stopped_and_one_that_comes_nearer_is_not() -> None:
+    floor = _Floor(Context(DCP(), starts=np.arange(3)))
+    random = np.random.default_rng(0)
+    for passes in range(1, 3 * PATIENCE):
+        residuals = 1.2e-5 * random.uniform(1.0, 1.5), 0.99**passes, 1e-3
+        objectives = 2.0 + 1e-10 * random.normal(), 2.0, 2.0 + 0.999**passes  # the last still falls
+        measured = {"objective": np.array(objectives), "kkt": np.array(residuals)}
+        stands = floor(passes, {}, {}, measured)
+        assert stands.tolist() == [passes > 2 * PATIENCE, False, False]
+    assert floor.reached.keys() == {0}
+    assert 1.2e-5 <= floor.reached[0] <= 1.8e-5
