@@ -24,7 +24,9 @@ def examples(page: Path) -> list[tuple[str, str | None]]:
     return [(found["code"], found["output"]) for found in _EXAMPLE.finditer(page.read_text(encoding="utf-8"))]
 
 
-PAGES = [page for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if examples(page)]
+PAGES = [
+    page for page in (ROOT / "README.md", ROOT / "paper.md", *sorted((ROOT / "docs").rglob("*.md"))) if examples(page)
+]
 
 
 def run_page(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, *, fetching: bool) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import cvxpriv
 from cvxpriv.cli.main import main
 from cvxpriv.models import available
 from cvxpriv.runs.options import options_of
@@ -46,3 +48,15 @@ def test_every_command_has_a_row() -> None:
 
     told = {what.strip("`") for what, _ in STATUS["commands"]["rows"]}
     assert set(main.list_commands(click.Context(main))) <= told
+
+
+def test_the_recipe_and_the_citation_say_what_the_package_says() -> None:
+    package = tomllib.loads((TESTS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    recipe = (TESTS.parent / "conda/meta.yaml").read_text(encoding="utf-8")
+    asked = re.findall(r"^    - (\S+) ?(.*)$", recipe.partition("  run:\n")[2].partition("\ntest:")[0], re.MULTILINE)
+    assert {name + limits for name, limits in asked if name != "python"} == set(package["dependencies"])
+    assert ("python", package["requires-python"]) in asked
+    assert f'version = "{cvxpriv.__version__}"' in recipe
+    assert f"version: {cvxpriv.__version__}\n" in (TESTS.parent / "CITATION.cff").read_text(encoding="utf-8")
+    paper, books = ((TESTS.parent / name).read_text(encoding="utf-8") for name in ("paper.md", "paper.bib"))
+    assert set(re.findall(r"@([a-z]+)", paper)) == set(re.findall(r"^@\w+\{(\w+),", books, re.MULTILINE))
