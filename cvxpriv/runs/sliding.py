@@ -62,7 +62,8 @@ def slider_of(
         heat = heatmap_of(mechanisms[place], table.public.labels, corner, symbols=symbols) if drawn else None
         low = float(row[lower]) if held else None
         stops.append(Stop(named(row), float(row[across.column]), float(row[up.column]), low, shown, heat))
-    nearest = int(np.argmin([abs(stop.across - chosen[0]) + abs(stop.up - chosen[1]) for stop in stops]))
+    apart = [abs(stop.across - chosen[0]) + abs(stop.up - chosen[1]) for stop in stops]
+    nearest = max(place for place, one in enumerate(apart) if one == min(apart))  # the rate that others are served by
     alt = (
         f"{up.label} against {across.label} at {len(stops)} points; the ring is the mechanism of this page. "
         "All numbers stand in the table below."

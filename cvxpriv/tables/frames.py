@@ -295,7 +295,15 @@ def read_table(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            cells: pd.DataFrame = pd.read_csv(io.StringIO(text), **_text_options(between, missing))
+            cells: pd.DataFrame = pd.read_csv(
+                io.StringIO(text),
+                sep=between,
+                header=None,  # read as a row: doubled columns would be renamed
+                dtype=str,
+                skipinitialspace=True,
+                na_values=None if missing is None else list(missing),
+                keep_default_na=missing is None,
+            )
     except (ValueError, TypeError, OverflowError, RecursionError, re.error, pd.errors.ParserWarning) as error:
         raise DataError(  # a ParserError, an EmptyDataError and a UnicodeDecodeError are ValueErrors
             f"path={str(path)!r} is no table ({error}): expected text, a header line, as many cells in each line"
@@ -321,15 +329,3 @@ def _require_width(text: str, separator: str, path: object) -> None:
         raise DataError(
             f"path={str(path)!r} has {columns:,} columns, more than {MAX_COLUMNS:,}: keep those that are needed"
         )
-
-
-def _text_options(separator: str, missing: Sequence[str] | None) -> dict[str, Any]:
-    """Return options of ``pandas.read_csv``. It reads the header as a row, or it would rename doubled columns."""
-    return {
-        "sep": separator,
-        "header": None,
-        "dtype": str,
-        "skipinitialspace": True,
-        "na_values": None if missing is None else list(missing),
-        "keep_default_na": missing is None,
-    }

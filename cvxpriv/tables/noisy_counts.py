@@ -11,8 +11,6 @@ import numpy as np
 
 from cvxpriv.numerics.arrays import Array, IntArray
 
-__all__ = ["nearest_shares", "nearest_tables", "whole_counts"]
-
 
 def nearest_shares(noisy: Array, total: float) -> Array:
     """Return the numbers >= 0 of a given sum that are nearest to the given ones, in Euclidean distance.

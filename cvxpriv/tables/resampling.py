@@ -43,16 +43,6 @@ from cvxpriv.numerics.arrays import Array, IntArray
 from cvxpriv.tables.noisy_counts import nearest_tables
 from cvxpriv.tables.protection import Protection
 
-__all__ = [
-    "accepted_hull",
-    "corrected_interval",
-    "milder_populations",
-    "percentile_interval",
-    "resampled_tables",
-    "with_noise",
-    "with_unseen_cells",
-]
-
 CHUNK = 4_000_000
 """Number of cells of replicates that are held at once (32 MB)."""
 
