@@ -198,7 +198,8 @@ def _column(values: list[object], table: Table, name: str) -> list[Cell]:
     known = [value for value, text in zip(values, texts, strict=True) if text != MISSING]
     words = "short" if max(map(len, texts), default=0) <= SHORT else "text"
     if not known or not all(map(is_number, known)):
-        return [Cell(text, words) for text in texts]
+        # A number with its exponent would be broken at the minus.
+        return [Cell(text, words if " " in text or len(text) > SHORT else "short") for text in texts]
     pads = _pads(texts)
     sizes = [math.nan if text == MISSING else float(str(value)) for value, text in zip(values, texts, strict=True)]
     return [
