@@ -168,12 +168,7 @@ def _lowest(solve: Solve, weights: _Weights, c: Array, limit: int, precision: fl
             np.where(good[:, None], old + onward[:, None] * new, old) for old, new in zip((down, up), more, strict=True)
         )
         w = np.where(good[:, None], trial, w)
-        here = Inner(
-            *(
-                np.where(good.reshape(-1, *[1] * (old.ndim - 1)), new, old)
-                for old, new in zip(here[:4], there[:4], strict=True)
-            )
-        )
+        here = there.where(good, here)
         length = np.where(good, np.minimum(LONGER * length, 1.0), CUT * length)
         apart = down * w + up * np.where(np.isfinite(high), high - w, 0.0)
         barrier = np.where(good, np.minimum(barrier, SHARE * apart.mean(axis=1)), barrier)
@@ -186,7 +181,7 @@ def _lowest(solve: Solve, weights: _Weights, c: Array, limit: int, precision: fl
             break
         if not going.all():
             work, c, w, down, up, barrier, length = (one[going] for one in (work, c, w, down, up, barrier, length))
-            here = Inner(*(one[going] for one in here[:4]))
+            here = here.at(going)
     return best._replace(value=best.value + ULPS * cost.max(axis=1)), lowest
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cvxpriv.numerics.arrays import Array
 
-from .pricing import FAR, Inner, Pricing, Surface
+from .pricing import FAR, Pricing, Surface
 
 #: Steps of climbing, then of Newton's method; the slope of J at which it stops, and the longest step in mu.
 CLIMB, STEPS, FLAT, LONGEST = 30, 20, 1e-9, 1.0
@@ -27,13 +26,8 @@ def sharpened(pricing: Pricing, share: Array, alpha: Array, climb: int = CLIMB, 
         if not moving.any():
             break
         if not moving.all():
-            work, mu, reach, slope, surface = (
-                work[moving],
-                mu[moving],
-                reach[moving],
-                slope[moving],
-                _kept(moving, surface),
-            )
+            work, mu, reach, slope = work[moving], mu[moving], reach[moving], slope[moving]
+            surface = Surface(surface.value[moving], surface.inner.at(moving), surface.share[moving])
         size, axes = np.linalg.eigh(curvature(pricing.channel, surface))
         along = np.einsum("bst,bs->bt", axes, slope) / np.maximum(np.abs(size), 1e-9)
         step = np.einsum("bst,bt->bs", axes, along)
@@ -43,27 +37,13 @@ def sharpened(pricing: Pricing, share: Array, alpha: Array, climb: int = CLIMB, 
         better = there.value > surface.value
         mu = np.where(better[:, None], trial, mu)
         reach = np.where(better[:, None], np.minimum(2.0 * reach, LONGEST), reach / 4.0)
-        surface = _chosen(better, there, surface)
+        surface = Surface(
+            np.where(better, there.value, surface.value),
+            there.inner.where(better, surface.inner),
+            np.where(better[:, None], there.share, surface.share),
+        )
     found[work] = surface.share
     return found
-
-
-def _kept(rows: NDArray[np.bool_], surface: Surface) -> Surface:
-    """The rows of a surface that a mask marks."""
-    inner = Inner(*(None if one is None else one[rows] for one in surface.inner))  # type: ignore[arg-type]
-    return Surface(surface.value[rows], inner, surface.share[rows])
-
-
-def _chosen(first: NDArray[np.bool_], yes: Surface, no: Surface) -> Surface:
-    """The rows of one surface where a mask says so, else those of the other."""
-
-    def rows(one: Array | None, other: Array | None) -> Array | None:
-        if one is None or other is None:
-            return None
-        return np.where(first if one.ndim == 1 else first[:, None], one, other)
-
-    inner = Inner(*(rows(one, other) for one, other in zip(yes.inner, no.inner, strict=True)))  # type: ignore[arg-type]
-    return Surface(np.where(first, yes.value, no.value), inner, np.where(first[:, None], yes.share, no.share))
 
 
 def distinct(share: Array, near: float) -> Array:

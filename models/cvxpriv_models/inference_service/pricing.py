@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.arrays import Array, Flags
 
 from .conjugates import Conjugate
 
@@ -44,6 +44,22 @@ class Inner(NamedTuple):
     spread: Array
     n: Array
     lead: Array | None = None
+
+    def at(self, rows: Flags | slice) -> Inner:
+        """Return some of the rows."""
+        lead = None if self.lead is None else self.lead[rows]
+        return Inner(self.value[rows], self.x[rows], self.spread[rows], self.n[rows], lead)
+
+    def where(self, mine: Flags, other: Inner) -> Inner:
+        """Return the rows that a mask marks, (B,), and those of another elsewhere."""
+        column = mine[:, None]
+        return Inner(
+            np.where(mine, self.value, other.value),
+            np.where(column, self.x, other.x),
+            np.where(column, self.spread, other.spread),
+            np.where(mine, self.n, other.n),
+            None if self.lead is None or other.lead is None else np.where(column, self.lead, other.lead),
+        )
 
 
 class Surface(NamedTuple):

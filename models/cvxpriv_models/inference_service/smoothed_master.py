@@ -8,12 +8,14 @@ P_Y: a mechanism. A linear master stalls where |Y| is large, since x(mu) moves w
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import comb
 from typing import NamedTuple
 
 import numpy as np
 
 from cvxpriv.bounds.pricing import now
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.simplex import simplex_grid
 
 from .local_maxima import distinct, sharpened
 from .pricing import Inner, Pricing, Surface
@@ -66,30 +68,11 @@ def starting_shares(channel: Array, points: int = SURE.points) -> Array:
     symbols, cells = channel.shape
     least = channel.min(axis=1)
     fine = 1
-    while fine < points and _count(fine + 1, symbols) <= points:
+    while fine < points and comb(fine + symbols, symbols - 1) <= points:
         fine += 1
-    corners = _compositions(fine, symbols) / fine
-    inside = least + (1.0 - least.sum()) * corners
+    inside = least + (1.0 - least.sum()) * simplex_grid(symbols, fine).T
     columns = channel.T[np.unique(np.linspace(0, cells - 1, min(cells, 40)).astype(int))]
     return np.vstack([0.98 * inside + 0.02 * channel.mean(axis=1), columns])
-
-
-def _count(fine: int, symbols: int) -> int:
-    total = 1
-    for k in range(1, symbols):
-        total = total * (fine + k) // k
-    return total
-
-
-def _compositions(total: int, parts: int) -> Array:
-    if parts == 1:
-        return np.array([[float(total)]])
-    rows = [
-        np.column_stack([np.full(len(rest), float(first)), rest])
-        for first in range(total + 1)
-        for rest in [_compositions(total - first, parts - 1)]
-    ]
-    return np.vstack(rows)
 
 
 def minima(pricing: Pricing, grid: Array, pace: Pace, deadline: float) -> Iterator[Master]:
