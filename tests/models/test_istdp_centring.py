@@ -62,7 +62,7 @@ def test_no_added_row_moves_them_further_than_the_root_of_two() -> None:
         row *= length / np.linalg.norm(row)
         found.append(float(np.linalg.norm(moments(np.vstack([rest, row]), rows) - moments(rest, rows))))
     assert max(found) <= bound
-    assert found[-1] == pytest.approx(np.sqrt(2.0) / rows, rel=1e-9)
+    assert found[-1] == pytest.approx(np.sqrt(2.0) / rows, rel=1e-9) == pytest.approx(bound, rel=1e-9)
     assert found[1] < found[-1]
 
 
@@ -91,6 +91,66 @@ def test_moments_columns_and_gradients_together_cost_what_was_asked(adjacency: s
     assert account_ledger(run.ledger, 1e-6, neighbours="").epsilon == pytest.approx(1.0, rel=1e-9)
     assert run.accounting.epsilon <= 1.0 + 1e-9
     assert run.support.size <= (support or 12)
+
+
+def centre_of(spread: Array, bound: float, deviation: float = 0.0) -> Centre:
+    return Centre(np.zeros(len(spread)), spread, bound, deviation, Release(mu=0.1), 0.2)
+
+
+def test_the_radius_lies_between_a_twentieth_of_the_bound_and_the_bound() -> None:
+    radii = [centre_of(np.diag([trace, 0.0]), 4.0).radius for trace in (9.0, 1e-6, -1.0, 100.0)]
+    assert radii == pytest.approx([3.0, 0.2, 0.2, 4.0])
+    assert centre_of(np.diag([9.0, 0.0]), 4.0).column == pytest.approx(0.75)
+
+
+def test_the_greatest_second_moment_is_a_root_within_public_bounds() -> None:
+    found = centre_of(np.diag([1.0, 0.0]), 4.0, 0.4).largest  # noise alone has eigenvalues up to .8
+    assert found + 0.8**2 / (4.0 * found) == pytest.approx(1.0)
+    assert found > 0.4
+    assert centre_of(np.diag([-1.0, -1.0]), 4.0, 0.2).largest == pytest.approx(0.2)
+    assert centre_of(np.diag([100.0, 0.0]), 4.0).largest == pytest.approx(16.0)
+    # Without any spread the radius is .2: spread evenly, or the intercept's column alone.
+    assert centre_of(np.zeros((2, 2)), 4.0).largest == pytest.approx(0.02)
+    assert centre_of(np.zeros((100, 100)), 4.0).largest == pytest.approx(0.05**2)
+
+
+@pytest.mark.parametrize(("adjacency", "most", "square"), [("replace-one", 1, 4.5), ("add-remove", 4, 2.0)])
+@pytest.mark.parametrize(("divisor", "columns"), [(40, 3), (5000, 3), (40, 200)])
+def test_the_sensitivity_of_moments_allows_for_rounding_and_little_more(
+    adjacency: str, most: int, square: float, divisor: int, columns: int
+) -> None:
+    found, rows = moments_sensitivity(divisor, columns, adjacency), most * divisor
+    # Two neighbours, each with rows whose computed entries have size at most 2 together.
+    least = 4.0 * (rows + columns + 4) * 2.0**-53 * rows / divisor
+    assert least - np.spacing(found) <= found - np.sqrt(square) / divisor <= 1.3 * least + np.spacing(found)
+
+
+def test_the_default_centres_up_to_the_noise_and_the_size_that_are_named() -> None:
+    wide = [ISTDP(np.eye(2, columns), [-1, 1], intercept=True).problem for columns in (1000, 1001)]
+    centring.require_centring(wide[0])
+    with pytest.raises(ModelError, match="second moment of 1001 x 1001 entries, and at most 1000"):
+        centring.require_centring(wide[1])
+    assert [centring.resolves(one, 90_000, 100.0, "replace-one") for one in wide] == [True, False]
+    assert [centring.resolves(wide[0], rows, 100.0, "replace-one") for rows in (100_000, 100_001)] == [True, False]
+    problem = ISTDP(data(40)[0][:, :8], data(40)[1], intercept=True).problem
+    for adjacency, square in (("replace-one", 4.5), ("add-remove", 2.0)):
+        edge = np.sqrt(square) / 1000 * np.sqrt(2.0 * 8) / (np.sqrt(0.1) * 0.4)
+        assert [centring.resolves(problem, 1000, mu * edge, adjacency) for mu in (0.999, 1.001)] == [False, True]
+
+
+def test_a_centre_is_in_the_units_of_the_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(GaussianNoise, "release", lambda self, query, noise: query)
+    x = np.random.default_rng(0).normal(size=(50, 4)) * 2.0
+    short = x * np.minimum(1.0, 3.0 / np.linalg.norm(x, axis=1))[:, None]
+    assert not np.allclose(short, x)
+    for rows in (x, sp.csr_array(x)):
+        problem = ISTDP(rows, np.tile([-1, 1], 25), intercept=True).problem
+        found = centring.release_centre(problem, 3.0, 50, 0.5, "replace-one", Noise())
+        np.testing.assert_allclose(found.mean, short.mean(axis=0))
+        np.testing.assert_allclose(found.spread, np.cov(short.T, bias=True), atol=1e-12)
+        assert found.bound == 3.0
+        assert found.deviation == pytest.approx(9.0 * np.sqrt(4.5) / 50 / (0.5 * np.sqrt(0.1)), rel=1e-4)
+        assert found.left == pytest.approx(0.5 * np.sqrt(0.9))
 
 
 def test_centred_coefficients_are_those_of_the_rows_as_they_were() -> None:
