@@ -253,6 +253,8 @@ class MechanismRun(Run, Generic[Problem, Settings]):
         claimed = self.starts.iloc[self.start]
         for name, found in self.figures.items():
             if name not in claimed.index:
+                if hasattr(self, name):
+                    return f"the table of its starts has no {name}"
                 continue
             if not abs(float(claimed[name]) - found) <= FIGURE_TOLERANCE * (1.0 + abs(found)):
                 return f"the run claims {name}={claimed[name]!r}, its mechanism has {found!r}"

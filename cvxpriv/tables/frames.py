@@ -153,8 +153,7 @@ def require_columns(frame: pd.DataFrame, columns: Sequence[str], argument: str) 
     for column in columns:
         if columns.count(column) > 1:
             raise DataError(f"{argument} names column {column!r} {columns.count(column)} times: name it once")
-        huge = isinstance(column, int) and not -(2**63) <= column < 2**63
-        found = 0 if huge else int((frame.columns == column).sum())
+        found = frame.columns.tolist().count(column)
         if found == 0:
             raise DataError(f"{argument}={shown(column)} is no column of the table: {suggest(column, frame.columns)}")
         if found > 1:

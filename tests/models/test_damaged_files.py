@@ -353,6 +353,19 @@ def test_files_that_nobody_touched_are_read(tmp_path: Path) -> None:
         read(tmp_path / "file.json")
 
 
+def test_a_run_without_a_column_of_its_starts_and_a_recipe_of_half_a_pair_are_refused(tmp_path: Path) -> None:
+    for name in ("funnel", "inference"):
+        data, _ = kinds()[name]
+        for column in json.loads(data)["starts"]["columns"]:
+            document = json.loads(data)
+            del document["starts"]["columns"][column]
+            (tmp_path / "file.json").write_bytes(sealed(document))
+            assert fault(lambda path: text_of(cpv.load(path).facts), tmp_path / "file.json") == "", (name, column)
+    (tmp_path / "file.json").write_bytes(kinds()["recipe"][0].replace(b'"job"', b'"\\ud800"'))
+    with pytest.raises(CvxprivError, match="is no column of the table"):
+        of_recipe(tmp_path / "file.json")
+
+
 def test_damaged_files_are_refused_in_a_sentence_or_hold_what_they_say(tmp_path: Path) -> None:
     assert faults(FAST, 0, tmp_path) == {}
 

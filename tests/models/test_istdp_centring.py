@@ -16,6 +16,7 @@ from scipy.optimize import minimize
 import cvxpriv as cpv
 from cvxpriv.errors import ModelError, PrivacyError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.penalties import LOSSES
 from cvxpriv.privacy import GaussianNoise, Noise, Release, account_ledger, gaussian_mu
 
 pytestmark = pytest.mark.filterwarnings("ignore:noise_seed makes")
@@ -164,6 +165,7 @@ def test_centred_coefficients_are_those_of_the_rows_as_they_were() -> None:
     assert np.abs(within.design[:, :3].mean(axis=0)).max() < 1e-12
     assert centre.step_limit(problem.loss) == pytest.approx(4.0 / np.linalg.eigvalsh(centre.spread)[-1])
     assert centre.clip(problem.loss) == pytest.approx(0.7 * np.sqrt(np.trace(centre.spread)))
+    assert centre.clip(LOSSES["sigmoid"]) == pytest.approx(0.25 * centre.clip(problem.loss))
 
 
 def test_what_noise_adds_to_the_greatest_eigenvalue_is_taken_back() -> None:

@@ -13,7 +13,16 @@ from scipy.stats import chisquare, kstest
 
 from cvxpriv.errors import PrivacyError
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.privacy import BallNoise, GaussianNoise, Noise, gaussian_delta, grid, sampling
+from cvxpriv.privacy import (
+    BallNoise,
+    GaussianNoise,
+    Noise,
+    PrivacyWarning,
+    gaussian_delta,
+    grid,
+    noise_source,
+    sampling,
+)
 from tests.toolkit.reachability import reachable
 
 #: The chance that a right sampler fails one of these tests.
@@ -249,3 +258,11 @@ def test_doubles_tell_two_queries_apart_and_the_grid_does_not() -> None:
     assert np.mean(doubles) > 0.95  # with epsilon .1 at delta = 1e-6, .53 is allowed
     on_a_grid = [told(noise.release(queries[0], Noise())) for _ in range(runs)]
     assert np.mean(on_a_grid) < 0.6
+
+
+def test_noise_of_no_width_is_none_a_rate_of_0_is_refused_and_0_is_a_seed() -> None:
+    assert Noise().normal(0.0, 3).tolist() == [0.0, 0.0, 0.0]
+    with pytest.raises(PrivacyError, match=r"rate=0.0 is no noise rate"):
+        Noise().gamma_ball(2, 0.0, 1)
+    with pytest.warns(PrivacyWarning, match="repeatable"):
+        assert not noise_source(0).secure

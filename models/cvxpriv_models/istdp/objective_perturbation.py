@@ -18,7 +18,8 @@ epsilon.
 data. It finds theta + e with ||e|| <= t, a public number: J is strongly convex, and its gradient there is computed with
 a bound of its rounding. Given theta, data and neighbour differ in e alone, by at most 2 t. So theta + e is released on
 a grid, with noise of a ball for the sensitivity 2 t (`cvxpriv.privacy.grid`). That is a second release, of `COVER`
-times epsilon, and the two compose. Its noise is far below that of theta.
+times epsilon, and the two compose. Its noise is far below that of theta. Whether t is reached must not tell of a row:
+t allows for the rounding at the longest theta that any rows have, where J is at most what it is at 0.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from cvxpriv.errors import ModelError, PrivacyError
 from cvxpriv.learning.matrices import shortened
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.rounding import UNIT, sum_rounding
-from cvxpriv.penalties import LOSSES
+from cvxpriv.penalties import LOSSES, Loss
 from cvxpriv.privacy import BallNoise, Noise, Release
 from cvxpriv.privacy.sampling import BALL_ERROR
 
@@ -46,10 +47,13 @@ from .private_options import Divisor
 from .private_run import PrivateSettings, PrivateSparseRun
 from .problem import Problem
 
-#: Largest remaining gradient of J, rounding included, as a part of the sizes of its two random and private terms.
+#: Largest remaining gradient of J beside rounding, as a part of the sizes of its two random and private terms.
 EXACT = 2.0**-38
 #: Part of epsilon that covers the inexactness of computing.
 COVER = 2.0**-8
+#: Largest ratio of the curvature of a row's loss to lam, which is raised to it: up to ten times this Newton's method
+#: ended on all rows of a search, and whether it ends must not tell of a row.
+FLATTEST = 1e6
 
 
 @dataclass(frozen=True)
@@ -106,14 +110,14 @@ def solve_objective_perturbation(
     slope, smoothness = problem.loss.slope, problem.loss.smoothness
     longest = row_bound * (1.0 + sum_rounding(problem.size + 16))  # as rows are shortened in doubles
     moved = ADJACENCIES[adjacency] * slope * longest
+    given, lam = lam, max(lam, smoothness * longest**2 / FLATTEST)
     spent = spend((1.0 - COVER) * epsilon, lam, smoothness * longest**2 / divisor, moved)
-    times = MOST_ROWS if adjacency == "add-remove" else 1
-    left = EXACT * (times * slope * row_bound + problem.size / (spent.rate * divisor))
+    left = gradient_left(problem, spent, lam, divisor, row_bound, MOST_ROWS if adjacency == "add-remove" else 1)
     cover = BallNoise.within(2.0 * left / (lam + spent.more), COVER * epsilon, problem.size)
     b = noise.gamma_ball(problem.size, spent.rate, 1)[0]
     tilted = Tilted(problem, shortened(problem.design, row_bound), lam + spent.more, b, divisor, row_bound)
     theta = cover.release(tilted.minimiser(left), noise)
-    note = f"pure; {spent.determinant:.3g} of it for the Hessian, {spent.more:.3g} added to lam"
+    note = f"pure; {spent.determinant:.3g} of it for the Hessian, {lam + spent.more - given:.3g} added to lam"
     ledger = (*divided.ledger, Release(epsilon=epsilon, step="coefficients", iteration=1, note=note))
     settings = PrivateSettings(
         "objective-perturbation", 1, slope * row_bound, "none", adjacency, "last", 1.0 / spent.rate, step_limit=0.0
@@ -121,8 +125,37 @@ def solve_objective_perturbation(
     return PrivateSparseRun.of(problem, theta, settings, ledger, divisor, secure=noise.secure)
 
 
+def gradient_left(problem: Problem, spent: Spending, lam: float, divisor: int, row_bound: float, times: int) -> float:
+    """Return a gradient of J, in Euclidean norm, below which the computed one gets whatever the rows are: see `EXACT`.
+
+    `times`: Largest ratio of the number of rows to the divisor.
+    """
+    loss, size, lam = problem.loss, problem.size, lam + spent.more
+    # ||b|| is the sum of `size` exponentials over the rate: it exceeds this with a probability below 1e-30.
+    tilt = (2.0 * size + 90.0) / (spent.rate * divisor)
+    # J(theta) <= J(0): lam/2 ||theta||^2 <= times log 2 + ||theta|| tilt.
+    longest = (tilt + np.sqrt(tilt**2 + 2.0 * lam * times * np.log(2.0))) / lam
+    rounding = rounding_of(loss, times * divisor, size, row_bound, lam, divisor, longest, tilt)
+    return float(EXACT * (times * loss.slope * row_bound + size / (spent.rate * divisor)) + 4.0 * rounding)
+
+
+def rounding_of(
+    loss: Loss, rows: int, size: int, row_bound: float, lam: float, divisor: int, length: float, tilt: float
+) -> float:
+    """Return a bound, in Euclidean norm, of the distance between the computed gradient and that of the real J.
+
+    `length`: ||theta||.
+    `tilt`: ||b|| / divisor.
+    """
+    of_rows = loss.slope * row_bound + loss.smoothness * row_bound**2 * length
+    of_sums = 2.0 * sum_error(rows, size) * of_rows * rows / divisor
+    return float(of_sums + 4.0 * UNIT * lam * length + (BALL_ERROR + 4.0 * UNIT) * tilt)
+
+
 #: Largest number of Newton steps, and of halvings of each.
 STEPS, HALVINGS = 100, 50
+#: Part of the fall that the slope promises by which J must fall.
+FALL = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,12 +186,10 @@ class Tilted:
         return np.asarray(summed(self._blocks, slopes) + self.lam * theta + self.b / self.divisor)
 
     def rounding(self, theta: Array) -> float:
-        """Return a bound, in Euclidean norm, of the distance between the computed gradient and that of the real J."""
-        loss, count = self.problem.loss, self.rows.shape[0]
+        """Return `rounding_of` the gradient there."""
         length, tilt = float(np.linalg.norm(theta)), float(np.linalg.norm(self.b)) / self.divisor
-        of_rows = loss.slope * self.row_bound + loss.smoothness * self.row_bound**2 * length
-        of_sums = 2.0 * sum_error(count, theta.size) * of_rows * count / self.divisor
-        return float(of_sums + 4.0 * UNIT * self.lam * length + (BALL_ERROR + 4.0 * UNIT) * tilt)
+        count, size = self.rows.shape
+        return rounding_of(self.problem.loss, count, size, self.row_bound, self.lam, self.divisor, length, tilt)
 
     def minimiser(self, left: float) -> Array:
         """Return theta, (d,), where the real gradient of J has norm at most `left`: within left/lam of the minimum.
@@ -186,11 +217,15 @@ class Tilted:
         hessian = rows.T @ weighted
         dense = np.asarray(hessian if isinstance(hessian, np.ndarray) else hessian.toarray())
         direction = -cho_solve(cho_factor(dense + self.lam * np.eye(theta.size)), gradient)
-        length, before = 1.0, self.value(theta)
+        length, before, slope = 1.0, self.value(theta), float(gradient @ direction)
+        rounding = 2.0**-44 * (abs(before) + float(np.linalg.norm(self.b) * np.linalg.norm(theta)) / self.divisor)
         for _ in range(HALVINGS):
             trial = theta + length * direction
-            # Near the end J falls by less than its rounding: then the gradient must.
-            if self.value(trial) < before or np.linalg.norm(self.gradient(trial)) < np.linalg.norm(gradient):
+            value = self.value(trial)
+            # A fall that is too small would let steps come back. Within the rounding of J the gradient must fall.
+            if value <= before + FALL * length * slope or (
+                value <= before + rounding and np.linalg.norm(self.gradient(trial)) < np.linalg.norm(gradient)
+            ):
                 break
             length *= 0.5
         return np.asarray(trial)

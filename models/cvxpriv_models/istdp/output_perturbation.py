@@ -31,6 +31,9 @@ from .run import Settings
 TOLERANCE = 1e-10
 #: Largest number of passes of that minimisation.
 LIMIT = 1000
+#: Largest ratio of the loss's curvature in rows of norm `row_bound` to the modulus: up to a hundred times this the
+#: minimiser of all rows of a search was found. Beyond, whether it is found could tell of a row.
+FLATTEST = 1e8
 
 
 def minimiser_sensitivity(problem: Problem, row_bound: float, adjacency: str, divisor: int) -> float:
@@ -38,7 +41,7 @@ def minimiser_sensitivity(problem: Problem, row_bound: float, adjacency: str, di
 
     Raises ModelError: The loss or the penalty does not bound it.
     """
-    modulus = require_bounded_minimiser(problem)
+    modulus = require_bounded_minimiser(problem, row_bound)
     loss, times = problem.loss, MOST_ROWS if adjacency == "add-remove" else 1
     # A residual r leaves the minimiser within ||r||/modulus. The minimiser's norm is at most steepest/modulus.
     steepest = loss.slope * row_bound * times
@@ -48,13 +51,20 @@ def minimiser_sensitivity(problem: Problem, row_bound: float, adjacency: str, di
     return float(ADJACENCIES[adjacency] * loss.slope * row_bound / (divisor * modulus) + inexact)
 
 
-def require_bounded_minimiser(problem: Problem) -> float:
+def require_bounded_minimiser(problem: Problem, row_bound: float) -> float:
     """Return the modulus of strong convexity, lam.
 
     Raises ModelError: The loss or the penalty does not bound by how much a row moves the minimiser.
+    Raises PrivacyError: The modulus is so small that the minimiser of some rows might not be found.
     """
     require_bounded_slope(problem)
-    return _modulus(problem.penalty)
+    modulus, least = _modulus(problem.penalty), problem.loss.smoothness * row_bound**2 / FLATTEST
+    if modulus < least:
+        raise PrivacyError(
+            f"penalty={problem.penalty!r} is so weak for rows of norms up to {row_bound:g} that the minimiser of some "
+            f"might not be found, and that would tell of them: raise lam (1 - ratio) to {least:.3g} or more"
+        )
+    return modulus
 
 
 def require_bounded_slope(problem: Problem) -> None:

@@ -99,7 +99,10 @@ def solve_private(
     if method in (OUTPUT, OBJECTIVE):
         if max_iter not in (None, 1):
             raise PrivacyError(f"max_iter={max_iter!r}: method={method!r} releases once, leave it out")
-        (require_bounded_minimiser if method == OUTPUT else require_smooth)(problem)
+        if method == OUTPUT:
+            require_bounded_minimiser(problem, row_bound)
+        else:
+            require_smooth(problem)
     plan.spend(budget)
     noise, (whole,) = noise_source(noise_seed), plan.releases
     total = whole.epsilon if whole.mu is None else whole.mu
