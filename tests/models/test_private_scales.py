@@ -119,7 +119,7 @@ def test_a_clipped_share_is_within_its_norm_and_stays_a_projection_at_any_scale(
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("method", ["output-perturbation", "objective-perturbation"])
 def test_no_row_decides_whether_a_minimiser_is_found(method: str) -> None:
-    # Of such objectives 3 of 104 were not solved exactly enough where the curvature of a row is 1,000 times lam, and one
+    # Of such objectives 3 of 104 were not solved exactly enough where a row has a curvature of a thousand lam, and one
     # in five beyond a million: whoever saw the error learned of the rows. Labels by a plane make theta long.
     rng, flat = np.random.default_rng(5), 8.0 if method == "output-perturbation" else 14.0
     for number in range(60):
