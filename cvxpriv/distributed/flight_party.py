@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
 from cvxpriv.distributed.carriers import HOLDER, MessageLog, Role, refusal
 from cvxpriv.distributed.flight_holder import EXCHANGE, HOLD
@@ -118,21 +117,13 @@ class _Connection:
         except flight.FlightUnauthorizedError as error:
             raise PartyError(f"{self.name!r} is not admitted to this run: the orchestrator must list it") from error
         except flight.FlightServerError as error:
-            raise MessageRefused(_first_line(error)) from error
+            raise MessageRefused(str(error).splitlines()[0].partition(". Detail:")[0][:400]) from error
+        if len(found) != 1:
+            raise MessageRefused(f"{len(found)} messages came, expected one")
         self.log.note(self.name, HOLDER, message)
-        envelope, request = spoken.decode(_body(found), "holder", self.role.sizes)
+        envelope, request = spoken.decode(found[0].body, "holder", self.role.sizes)
         if envelope.sequence != self.sequence or (not fresh and envelope.session != self.session):
             raise MessageRefused(f"a message {request.kind!r} was refused: it is replayed, or of another session")
         self.session = envelope.session
         self.log.note(HOLDER, self.name, request)
         return request
-
-
-def _body(found: list[Any]) -> Any:
-    if len(found) != 1:
-        raise MessageRefused(f"{len(found)} messages came, expected one")
-    return found[0].body
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0].partition(". Detail:")[0][:400]

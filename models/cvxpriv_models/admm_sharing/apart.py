@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import secrets
 import time
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -174,7 +173,7 @@ class SharingApart:
         settings = Settings(scheme.name, "closed_form", weight, False, False, limit, tol, follow, gap=asked)
         context = Context(ClosedForm(), History(), with_bar(callback, settings.max_iter, "passes", progress))
         self.passes, self.latest = 0, {}
-        with self._saving(save):
+        with saved_if_lost(save, self._last):
             self.carrier.step_all(self._beginnings("begin", scheme, weight, TALL), opening=True)
             together = _Together(self, scheme, asked)
             steps: list[AnyStep] = [together.update(), blocks.centre(problem, scheme), blocks.dual(problem, scheme)]
@@ -223,14 +222,9 @@ class SharingApart:
             adjacency=adjacency,
             method=scheme.name,
             max_iter=max_iter,
-            row_bound=None,
-            column_bound=None,
-            cell_bound=None,
             clip=clip,
             clip_entries=clip_entries,
-            clip_data=False,
             labels=labels,
-            noise="gaussian",
             rho=rho,
             shrink=shrink,
         )
@@ -245,7 +239,7 @@ class SharingApart:
             noise=noise_source(noise_seed),
         )
         self.passes, self.latest = 0, {}
-        with self._saving(save):
+        with saved_if_lost(save, self._last):
             return self._released(scheme, settings, context)
 
     def _aligned(self, hellos: Any, rows: int, digests: np.ndarray[Any, Any] | None) -> np.ndarray[Any, Any]:
@@ -366,9 +360,9 @@ class SharingApart:
         writes = frozenset(f"{name}/{m}" for name in ("v", "noise", "sensitivity", "kept") for m in parties)
         return Draw("v", released, reads, writes, [release.entry(m) for m in parties])
 
-    def _saving(self, save: PathLike | None) -> AbstractContextManager[None]:
-        """Write the last state where a party ends the run; the pass that failed is not in it."""
-        return saved_if_lost(save, lambda: (self.passes - 1, self.latest))
+    def _last(self) -> tuple[int, Values]:
+        """Return how many passes are done, and the state after them; a pass that failed is not in it."""
+        return self.passes - 1, self.latest
 
 
 class _Together:

@@ -8,17 +8,15 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from cvxpriv.certify.cases import Case, case_of_block
+from cvxpriv.certify.cases import Case
 from cvxpriv.distributed.carriers import MessageLog
 from cvxpriv.errors import ModelError
-from cvxpriv.numerics.arguments import require_counts, require_seed
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.facts import Fact
 from cvxpriv.runs.codec import UNSAVED
 
-from .blocks import centre, total_share
-from .run import ROWS, SharedFit, sampled
-from .schemes import scheme_named
+from .blocks import total_share
+from .run import ROWS, SharedFit, centre_cases
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -51,25 +49,19 @@ class SharingApartRun(SharedFit):
     def own_facts(self) -> Sequence[Fact]:
         taken = [entry for entry in self.messages.entries if not entry.refused]
         size = sum(entry.bytes for entry in taken)
-        right = float(np.mean(np.where(self.predictions > 0.0, 1.0, -1.0) == self._problem().y))
+        problem = self._problem()
+        right = float(np.mean(np.where(self.predictions > 0.0, 1.0, -1.0) == problem.y))
         scored = [Fact("accuracy", right, "", "Rows of the fit that are predicted right.", digits=4)]
         return [
             Fact("parties", self.names, detail=", ".join(f"{count} columns" for count in self.columns)),
             Fact("messages", len(taken), "", "Messages between the label holder and the parties."),
             Fact("bytes", size, "bytes", "Their vectors together."),
-            *(scored if self._two else []),
+            *(scored if problem.loss.margin else []),
         ]
-
-    @property
-    def _two(self) -> bool:
-        return self.problem is not None and self.problem.loss.margin
 
     def cases(self, rows: int | None = ROWS, seed: int = 0) -> list[Case]:
         """Return the label holder's block at the end; the parties' blocks are with them."""
-        require_counts(rows=rows)
-        require_seed(seed)
-        problem, view = sampled(self._problem(), self.state, rows, seed)
-        return [case_of_block(centre(problem, scheme_named(self.settings.method)), view)]
+        return centre_cases(self._problem(), self.state, self.settings.method, rows, seed)
 
     @classmethod
     def of_document(cls, document: Mapping[str, Any]) -> Self:

@@ -47,7 +47,7 @@ def public_bounds(adjacency: str, parties: int, given: dict[str, Bound]) -> tupl
         return (float("inf"),) * parties
     listed = isinstance(bound, (list, tuple)) or (isinstance(bound, np.ndarray) and bound.ndim > 0)
     several = tuple(bound) if listed else (bound,) * parties  # type: ignore[arg-type]
-    wrong = [one for one in several if not _is_bound(one)]
+    wrong = [one for one in several if not finite_double(one) > 0.0]
     if len(several) != parties or wrong:
         raise PrivacyError(f"{name}={shown(bound)} is no public bound: pass a finite number > 0, or one for each party")
     return tuple(float(one) for one in several)  # type: ignore[arg-type]
@@ -84,10 +84,6 @@ def neighbours(adjacency: str, bounds: tuple[float, ...], held: bool) -> str:
     bound = f"{each[0]:g}" if len(each) == 1 else ", ".join(f"{one:g}" for one in bounds)
     words = ADJACENCIES[adjacency][1].format(parties=len(bounds), bound=bound)
     return f"{words}, and one label flipped" if held else f"{words}; labels are public"
-
-
-def _is_bound(value: object) -> bool:
-    return finite_double(value) > 0.0
 
 
 def _sizes(part: Part, adjacency: str) -> Array:

@@ -11,7 +11,6 @@ import numpy as np
 
 from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import DataError, PrivacyError
-from cvxpriv.numerics.arguments import require_counts, require_seed
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.penalties import L2, loss_named
 from cvxpriv.reports.files import PathLike
@@ -21,11 +20,10 @@ from cvxpriv.runs.saved import write_run
 
 from . import algorithm
 from .algorithm import Posed
-from .blocks import centre
 from .labels import LABELS, flip_probability, unbiased
 from .private_settings import FOR_LABELS, PrivateSettings
 from .problem import Problem
-from .run import ROWS, Fitted, sampled
+from .run import ROWS, Fitted, centre_cases
 from .schemes import scheme_named
 
 AT_HOME = (
@@ -134,21 +132,15 @@ class PrivateSharingRun(PrivateLearningRun):
         ModelError
             The loss is a user's own, and only its name is known.
         """
-        require_counts(rows=rows)
-        require_seed(seed)
-        scheme = scheme_named(self.settings.method)
-        problem = self._problem()
         view: Values = {**self.released, "rho": np.asarray(self.settings.rho)}
-        cases = []
-        if model is not None:
-            self._require_fitted(model)
-            view = {**view, **{f"x/{m}": x for m, x in enumerate(self.not_private.coefficients)}}
-            blocks = algorithm.blocks(model.problem, scheme, model.factors, model.constraints)
-            cases = [case_of_block(block, view) for name, block in blocks.items() if name != "z"]
-        if problem.loss.expression is not None:
-            problem, view = sampled(problem, view, rows, seed)
-            cases.append(case_of_block(centre(problem, scheme), view))
-        return cases
+        last = centre_cases(self._problem(), view, self.settings.method, rows, seed)
+        if model is None:
+            return last
+        self._require_fitted(model)
+        view = {**view, **{f"x/{m}": x for m, x in enumerate(self.not_private.coefficients)}}
+        scheme = scheme_named(self.settings.method)
+        blocks = algorithm.blocks(model.problem, scheme, model.factors, model.constraints)
+        return [*(case_of_block(block, view) for name, block in blocks.items() if name != "z"), *last]
 
     def save(self, path: PathLike, *, not_private: bool = False) -> Path:
         """Write the released values of the run to a JSON file, whole or not at all.

@@ -55,16 +55,16 @@ def settings_of(
     adjacency: str | None,
     method: str | None,
     max_iter: int | None,
-    row_bound: Bound,
-    column_bound: Bound,
-    cell_bound: Bound,
     clip: float | None,
     clip_entries: float | None,
-    clip_data: bool,
     labels: str,
-    noise: str,
     rho: float | None,
     shrink: bool,
+    row_bound: Bound = None,
+    column_bound: Bound = None,
+    cell_bound: Bound = None,
+    clip_data: bool = False,
+    noise: str = "gaussian",
 ) -> PrivateSettings:
     """Return the settings, with defaults from public numbers; see `ADMMSharing.solve_private`.
 

@@ -198,24 +198,26 @@ class SharingRun(SharedFit, Fitted):
         ModelError
             The run was read from a file.
         """
-        require_counts(rows=rows)
-        require_seed(seed)
-        problem, blocks = self._problem(), self.blocks()
-        view = self.state
-        cases = [case_of_block(block, view) for name, block in blocks.items() if name != "z"]
-        if problem.loss.expression is not None:
-            problem, view = sampled(problem, view, rows, seed)
-            cases.append(case_of_block(centre(problem, scheme_named(self.settings.method)), view))
-        return cases
+        last = centre_cases(self._problem(), self.state, self.settings.method, rows, seed)
+        return [*(case_of_block(block, self.state) for name, block in self.blocks().items() if name != "z"), *last]
 
     def document(self) -> dict[str, Any]:
         """See `Run`. The file holds coefficients and figures, but neither the parties' columns nor their shares."""
         return {**super().document(), "constraints": [name for _, name, _ in self.constraints]}
 
 
-def sampled(problem: Problem, view: Values, rows: int | None, seed: int) -> tuple[Problem, Values]:
-    """Return the problem and the state on some of the samples, drawn without replacement; None is all."""
-    if rows is None or rows >= problem.samples:
+def centre_cases(problem: Problem, view: Values, method: str, rows: int | None, seed: int) -> list[Case]:
+    """Return the z block on some of the samples, drawn without replacement, if its loss has a DCP form; None is all."""
+    require_counts(rows=rows)
+    require_seed(seed)
+    if problem.loss.expression is None:
+        return []
+    smaller, seen = (problem, view) if rows is None else _sampled(problem, view, rows, seed)
+    return [case_of_block(centre(smaller, scheme_named(method)), seen)]
+
+
+def _sampled(problem: Problem, view: Values, rows: int, seed: int) -> tuple[Problem, Values]:
+    if rows >= problem.samples:
         return problem, view
     chosen = np.sort(np.random.default_rng(seed).choice(problem.samples, rows, replace=False))
     parts = tuple(part[chosen] for part in problem.parts)

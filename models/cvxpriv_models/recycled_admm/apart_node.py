@@ -19,7 +19,7 @@ from cvxpriv.distributed import participant
 from cvxpriv.distributed.messages import Message, Vocabulary
 from cvxpriv.errors import DataError, PartyError, PrivacyError
 from cvxpriv.numerics.arrays import Array, Values
-from cvxpriv.penalties import Loss, convex_penalty, loss_named
+from cvxpriv.penalties import convex_penalty, loss_named
 from cvxpriv.privacy import Noise
 from cvxpriv.reports.files import PathLike
 from cvxpriv.schedules.running import run as run_schedule
@@ -171,7 +171,8 @@ class ConsensusNode(participant.Participant):
         A node that is no neighbour is linked to itself alone.
         """
         loss = loss_named(message.texts["loss"])
-        _require_signs(self.y, loss)
+        if loss.margin and not np.isin(self.y, (-1.0, 1.0)).all():
+            raise DataError(f"loss={loss.name!r} takes labels of -1 and 1: name the two classes")
         nodes, (place, known) = int(message.number("nodes")), self._neighbourhood(message)
         adjacency = np.eye(nodes)
         adjacency[known, known] = 0.0
@@ -274,8 +275,3 @@ def _labels(y: np.ndarray[Any, Any], rows: int, classes: tuple[Any, Any] | None)
     if not np.isfinite(numbers).all():
         raise DataError("y holds NaN or infinite labels: drop these rows")
     return numbers
-
-
-def _require_signs(y: Array, loss: Loss) -> None:
-    if loss.margin and not np.isin(y, (-1.0, 1.0)).all():
-        raise DataError(f"loss={loss.name!r} takes labels of -1 and 1: name the two classes")

@@ -55,10 +55,14 @@ def odd_block(problem: Problem, node: int, variant: str) -> Block:
             mechanism=f,
         )
 
+    def rows(view: Values, f: Array, gradient: Array, loss: Array) -> Values:
+        changed = {name: view[name].copy() for name in ("odd", "gradient", "loss")}
+        changed["odd"][node], changed["gradient"][node], changed["loss"][node] = f, gradient, loss
+        return changed
+
     def written(f: Array, view: Values) -> Values:
         slopes, losses = own.loss_gradients(f[None])[0], own.node_losses(f[None])[0]
-        row = {"odd": f, "gradient": slopes + (problem.ridge or 0.0) * f, "loss": losses}
-        return {name: _with_row(view[name], node, value) for name, value in row.items()}
+        return rows(view, f, slopes + (problem.ridge or 0.0) * f, losses)
 
     def exact(view: Values) -> Values:
         given, start = parameters(view), view["odd"][node]
@@ -66,8 +70,7 @@ def odd_block(problem: Problem, node: int, variant: str) -> Block:
             return written(proximal_odd_step(own, given["slope"], float(given["reach"]), start), view)
         nothing = np.zeros((1, problem.features))  # neighbours and multipliers are in the slope
         found = odd_step(own, nothing, nothing, given["slope"][None], given["reach"][None, None], start[None])
-        row = {"odd": found.f[0], "gradient": found.gradient[0], "loss": found.loss[0]}
-        return {name: _with_row(view[name], node, value) for name, value in row.items()}
+        return rows(view, found.f[0], found.gradient[0], found.loss[0])
 
     def repair(values: Values, view: Values) -> Values:
         if problem.ridge is not None:
@@ -133,12 +136,6 @@ def even_update(problem: Problem, variant: str, gamma: float) -> Public:
 def carry() -> Update:
     """Begin the next pass at the odd iterate: conventional ADMM has no even step."""
     return Update("carry", lambda state: {"f": state["odd"]}, frozenset({"odd"}), frozenset({"f"}))
-
-
-def _with_row(values: Array, node: int, row: Array) -> Array:
-    changed = values.copy()
-    changed[node] = row
-    return changed
 
 
 LIMIT = 20_000

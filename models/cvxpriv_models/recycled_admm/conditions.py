@@ -212,8 +212,8 @@ def _verdict(
 ) -> tuple[bool | None, str]:
     if min(margins) > ROUNDING:
         return True, f"Theorem IV.1 holds at gamma={gamma:g}: margins {margins[0]:.3g} and {margins[1]:.3g}"
-    sides, signless = problem.network.sides, matrices.now.signless
-    if sides is not None and np.allclose(signless, signless.T, rtol=ROUNDING, atol=0.0):
+    signless = matrices.now.signless
+    if problem.network.bipartite and np.allclose(signless, signless.T, rtol=ROUNDING, atol=0.0):
         return False, (
             "Theorem IV.1 cannot hold for any gamma: the graph is bipartite and D + A is singular. The condition is "
             "sufficient only; linear_rate says whether the iteration converges"

@@ -74,28 +74,9 @@ class Network:
         return int(self.degrees.sum()) // 2
 
     @cached_property
-    def sides(self) -> Array | None:
-        """A vector of -1 and 1, (N,), with opposite signs at neighbours; None unless the graph is bipartite.
-
-        It spans the null space of D + A.
-        """
-        colours = np.zeros(self.nodes)
-        colours[0] = 1.0
-        waiting = [0]
-        while waiting:
-            node = waiting.pop()
-            neighbours = np.flatnonzero(self.adjacency[node])
-            if (colours[neighbours] == colours[node]).any():
-                return None
-            fresh = neighbours[colours[neighbours] == 0.0]
-            colours[fresh] = -colours[node]
-            waiting += fresh.tolist()
-        return colours
-
-    @property
     def bipartite(self) -> bool:
-        """Whether the nodes fall into two sides with edges only between them."""
-        return self.sides is not None
+        """Whether the nodes fall into two sides with edges only between them: D + A is then singular."""
+        return bool(nx.is_bipartite(nx.from_numpy_array(self.adjacency)))
 
 
 def _of_matrix(matrix: Any) -> nx.Graph:

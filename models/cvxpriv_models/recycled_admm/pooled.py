@@ -7,8 +7,7 @@ import numpy as np
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Declaration
-from cvxpriv.numerics.arrays import Array, Values
-from cvxpriv.solvers.chain import Solution
+from cvxpriv.numerics.arrays import Array
 
 from .newton import Posed
 
@@ -38,10 +37,6 @@ def centralised_by_solver(problem: Posed) -> Array:
         parameters=lambda view: {},
         embed=lambda point, at: {"f": point["f"]},
         repair=lambda values, view: {"f": problem.penalty.prox(values["f"], 0.0)},
-        write=_written_f,
+        write=lambda solution, view: {"f": solution.values["f"]},
     )
     return np.asarray(everything.solve({})[0]["f"])
-
-
-def _written_f(solution: Solution, view: Values) -> Values:
-    return {"f": solution.values["f"]}

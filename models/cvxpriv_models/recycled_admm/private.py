@@ -78,7 +78,8 @@ def solve_private(
 ) -> PrivateConsensusRun:
     """Return a private consensus of what `posed` returns; the options are those of `RecycledADMM.solve_private`."""
     public, settings, table, releases = given
-    problem = within_bound(public, settings.row_bound, clip_rows or _clips(public))
+    schema = public.schema
+    problem = within_bound(public, settings.row_bound, clip_rows or (schema is not None and schema.beyond == "clip"))
     noise = noise_source(noise_seed)
     watch = with_bar(callback, len(table), "passes", progress)
     context = Context(ClosedForm(), History(), watch, starts=np.arange(1), noise=noise)
@@ -160,11 +161,6 @@ def finished(
         history=history_of_loop(context.history, LOOP),
         interrupted=context.interrupted,
     )
-
-
-def _clips(problem: Problem) -> bool:
-    """Whether the schema says that rows are brought within their bound."""
-    return problem.schema is not None and problem.schema.beyond == "clip"
 
 
 def private_passes(problem: Problem, settings: PrivateSettings, table: Array, releases: Releases) -> Loop:
