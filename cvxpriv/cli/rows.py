@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,11 +26,6 @@ from cvxpriv.runs.options import Option
 from cvxpriv.tables.datasets.named_rows import NAMED, NamedRows
 from cvxpriv.tables.frames import require_columns
 from cvxpriv.tables.name_lists import names_in
-
-
-def refuse_or_drop(text: str) -> str:
-    """Return a treatment of missing values; a number that is missing can be no symbol."""
-    return missing_rule(text, ("refuse", "drop"))
 
 
 def range_in(text: str) -> tuple[str, tuple[float, float]]:
@@ -99,7 +95,7 @@ class RowOptions:
         Option(
             "Rows without a number or the label: refuse them, or leave them out. A missing category sets no column.",
             metavar="[refuse|drop]",
-            read=refuse_or_drop,
+            read=partial(missing_rule, known=("refuse", "drop")),  # a number that is missing can be no symbol
         ),
     ] = "refuse"
     test_fraction: Annotated[float, Option("Share of the rows that is held out and scored.")] = 0.3

@@ -173,7 +173,13 @@ def opened(path: PathLike | None) -> Iterator[Checkpoint]:
         )
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(target, path):
+        with ExitStack() as held:
+            try:
+                held.enter_context(locked(target, wait=False))
+            except BlockingIOError as error:
+                raise DataError(
+                    f"checkpoint={str(path)!r} is written by another sweep: wait for its end, or choose another file"
+                ) from error
             handle = os.open(target, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o600)
             try:
                 rows, whole = _read(target, path)
@@ -226,16 +232,3 @@ def _row(line: bytes) -> dict[str, Any] | None:
 
 def _check(row: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(row, sort_keys=True).encode()).hexdigest()[:16]
-
-
-@contextmanager
-def _locked(target: Path, path: PathLike) -> Iterator[None]:
-    """Hold the lock of a checkpoint, and do not wait for another sweep."""
-    with ExitStack() as held:
-        try:
-            held.enter_context(locked(target, wait=False))
-        except BlockingIOError as error:
-            raise DataError(
-                f"checkpoint={str(path)!r} is written by another sweep: wait for its end, or choose another file"
-            ) from error
-        yield
