@@ -80,11 +80,10 @@ class Generation:
         self.add(columns)
 
     def add(self, columns: Array) -> None:
-        """Add columns, (symbols, n), to the master."""
-        if columns.shape[1]:
-            costs, rows = self.pricing.rows(columns)
-            self.master.add(costs, rows)
-            self.columns = np.concatenate([self.columns, columns], axis=1)
+        """Add columns, (symbols, n), to the master; a few at once, since their rows are as large as they are."""
+        for first in range(0, columns.shape[1], AT_ONCE):
+            self.master.add(*self.pricing.rows(columns[:, first : first + AT_ONCE]))
+        self.columns = np.concatenate([self.columns, columns], axis=1)
 
     def run(
         self,

@@ -13,13 +13,12 @@ import numpy as np
 
 from cvxpriv.blocks.engines import Engine
 from cvxpriv.bounds.columns import Generation
-from cvxpriv.bounds.pricing import Clock, now
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.schedules.history import History
 from cvxpriv.schedules.steps import Context, LoopReport
 
 from . import algorithm, closed_form
-from .bound import FunnelBound
+from .bound import Clock, FunnelBound
 from .columns import mechanism_of, mixed_to_rate
 from .interior import feasible_rows
 from .price import price
@@ -85,22 +84,18 @@ def polished(
     Returns (state, context): Each run begins where the one before it ended, with its free outputs put to use. Empty if
     the mechanism has more symbols than Y.
     """
-    end, log_u, ends = now() + seconds, _start_of(problem, found), list[End]()
-
-    def out_of_time() -> bool:
-        return now() > end
-
+    log_u, ends, clock = _start_of(problem, found), list[End](), Clock(seconds)
     while log_u is not None:
         large = log_u.size > MOST_CELLS
         wanted = np.inf if large else tol
         state, context = _already_stationary(problem, log_u, wanted, engine, found.certificate.lam) or polish(log_u)
         done = large or context.reports[algorithm.LOOP].converged[0] or context.ended
-        if not (done or out_of_time()):
+        if not (done or clock.over()):
             state, context = polish(_traced(problem, log_u))
         ends.append((state, context))
-        if large or len(ends) == MOST_RUNS or context.ended or out_of_time():
+        if large or len(ends) == MOST_RUNS or context.ended or clock.over():
             break
-        log_u = _freed(problem, rows_of(state["log_u"][0]), found.lower, tol, out_of_time)
+        log_u = _freed(problem, rows_of(state["log_u"][0]), found.lower, tol, clock)
     return ends
 
 
@@ -112,7 +107,7 @@ def _traced(problem: Problem, log_u: Array) -> Array:
     return feasible_rows(raised, problem.p_x, problem.rate - problem.table.entropy_x)
 
 
-def _freed(problem: Problem, mechanism: Array, lower: float, tol: float, out_of_time: Clock) -> Array | None:
+def _freed(problem: Problem, mechanism: Array, lower: float, tol: float, clock: Clock) -> Array | None:
     """Return log P(X, Y), (1, |X|, |Y|), with the free outputs put to better use; None where none of them pays."""
     if free_symbol(problem, mechanism, lower) <= tol:
         return None
@@ -120,7 +115,7 @@ def _freed(problem: Problem, mechanism: Array, lower: float, tol: float, out_of_
     columns = joint / joint.sum(axis=0)
     pricing = FunnelPricing(problem.table.probabilities, problem.rate)
     generation = Generation(pricing, pricing.master(), np.concatenate([columns, np.eye(len(columns))], axis=1))
-    found = generation.run(tol, out_of_time, idle_below=tol)
+    found = generation.run(tol, clock.over, idle_below=tol)
     better = mixed_to_rate(mechanism_of(found.columns, found.weights, problem.p_x), problem.p_x, problem.rate)
     spare = problem.size_y - better.shape[1]
     return None if spare < 0 else algorithm.log_joint(problem, np.pad(better, ((0, 0), (0, spare)))[None])

@@ -10,10 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cvxpriv.blocks.block import Block
-from cvxpriv.blocks.declaration import Constraint
-from cvxpriv.bounds.certificate import Certificate, certificate_of
+from cvxpriv.bounds.certificate import certificate_of
 from cvxpriv.bounds.master import master_block
-from cvxpriv.errors import DataError
 from cvxpriv.kkt import Residuals
 from cvxpriv.mechanisms.mechanism import Mechanism, provenance
 from cvxpriv.mechanisms.noisy_frequencies import NoisyCounts
@@ -31,9 +29,6 @@ from .kkt import PointResiduals
 from .pricing import FunnelPricing
 from .problem import Problem
 from .stored_bound import stored_bound
-
-SAME_RATE = 1e-12
-"""Largest difference of a certificate's rate from the run's, in nats."""
 
 
 @dataclass(frozen=True)
@@ -139,17 +134,10 @@ class FunnelRun(MechanismRun[Problem, Settings]):
         held = document.get("certificate")
         return cls(
             problem=problem,
-            bound=None if held is None else _bound_of(certificate_of(held), problem, kept["constraints"]),
+            bound=None if held is None else stored_bound(certificate_of(held), problem, kept["constraints"]),
             settings=decoded(Settings, document["settings"]),
             **kept,
         )
-
-
-def _bound_of(proof: Certificate, problem: Problem, constraints: tuple[tuple[str, Constraint], ...]) -> FunnelBound:
-    """Return the bound that a run's certificate proves for its problem."""
-    if abs(proof.rate - problem.rate) > SAME_RATE:
-        raise DataError(f"the certificate is of rate={proof.rate!r}, the run of {problem.rate!r}: solve again")
-    return stored_bound(proof, problem, constraints)
 
 
 def columns_block(joint: Array, rate: float, columns: Array) -> Block:

@@ -20,6 +20,9 @@ from .constrained_pricing import ConstrainedPricing
 from .pricing import FunnelPricing
 from .problem import Problem
 
+SAME_RATE = 1e-12
+"""Largest difference of a certificate's rate from the problem's, in nats."""
+
 CHECK_TIME = 60.0
 """Seconds for the check of a stored certificate."""
 
@@ -29,8 +32,10 @@ def stored_bound(
 ) -> FunnelBound:
     """Return what a stored certificate says of a problem under constraints.
 
-    Raises DataError: The certificate is of another table or of other constraints, or does not prove its claim.
+    Raises DataError: The certificate is of another table, rate or constraints, or does not prove its claim.
     """
+    if abs(certificate.rate - problem.rate) > SAME_RATE:
+        raise DataError(f"the certificate is of rate={certificate.rate!r}, the run of {problem.rate!r}: solve again")
     table, clock, names = problem.table.probabilities, Clock(CHECK_TIME), tuple(name for name, _ in constraints)
     if certificate.table_sha256 != table_hash(table.tolist()):
         raise DataError("the certificate does not prove a bound of this table: its SHA-256 differs")
@@ -54,17 +59,8 @@ def stored_bound(
     elif certificate.bound > 0.0:  # multipliers that need corners alone
         upper = certificate.verify(table).leakage
     upper = max(problem.leakage(certificate.mechanism), certificate.bound, upper)
-    return FunnelBound(
-        certificate.bound,
-        upper,
-        certificate.mechanism,
-        certificate,
-        certificate.rate,
-        clock.seconds,
-        "",
-        counted,
-        ignored,
-    )
+    ends = certificate.bound, upper, certificate.mechanism
+    return FunnelBound(*ends, certificate, certificate.rate, clock.seconds, "", counted, ignored)
 
 
 def _require_proved(pricing: Pricing, duals: Array, claim: float, clock: Clock) -> None:
