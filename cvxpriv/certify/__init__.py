@@ -8,38 +8,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cvxpriv.certify.answers import Stored
-    from cvxpriv.certify.cases import Case, case_of_block
-    from cvxpriv.certify.check import CrossCheck, crosscheck
-    from cvxpriv.certify.formulations import Formulations, compare_formulations
-    from cvxpriv.certify.verdicts import Tolerances, Verdict
+    from cvxpriv.certify.answers import Stored as Stored
+    from cvxpriv.certify.cases import Case as Case, case_of_block as case_of_block
+    from cvxpriv.certify.check import CrossCheck as CrossCheck, crosscheck as crosscheck
+    from cvxpriv.certify.formulations import Formulations as Formulations, compare_formulations as compare_formulations
+    from cvxpriv.certify.verdicts import Tolerances as Tolerances, Verdict as Verdict
 
-_HOMES = {
-    "Case": "cases",
-    "CrossCheck": "check",
-    "Formulations": "formulations",
-    "Stored": "answers",
-    "Tolerances": "verdicts",
-    "Verdict": "verdicts",
-    "case_of_block": "cases",
-    "compare_formulations": "formulations",
-    "crosscheck": "check",
+_NAMES = {
+    "answers": ("Stored",),
+    "cases": ("Case", "case_of_block"),
+    "check": ("CrossCheck", "crosscheck"),
+    "formulations": ("Formulations", "compare_formulations"),
+    "verdicts": ("Tolerances", "Verdict"),
 }
-
-__all__ = [
-    "Case",
-    "CrossCheck",
-    "Formulations",
-    "Stored",
-    "Tolerances",
-    "Verdict",
-    "case_of_block",
-    "compare_formulations",
-    "crosscheck",
-]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"cvxpriv.certify.{_HOMES[name]}"), name)
+    for home, names in _NAMES.items():
+        if name in names:
+            return getattr(import_module(f"cvxpriv.certify.{home}"), name)
     raise AttributeError(f"module 'cvxpriv.certify' has no attribute {name!r}")

@@ -141,18 +141,11 @@ class Stored:
 class Context:
     """The standards that an answer is compared with.
 
-    Attributes
-    ----------
-    reference : float
-        The reference's objective; NaN if there is none.
-    tightest : float
-        The tightest bound that any answer's dual certifies; NaN if none does.
-    unit : float
-        Size of the objective's coefficients, at most 1.
-    witnesses : sequence of Answer
-        The answers whose bounds hold nearby.
-    unbeaten : collection of str
-        The answers, by name, that meet every constraint, and that no point known beats once it does so too.
+    `reference`: The reference's objective; NaN if there is none.
+    `tightest`: The tightest bound that any answer's dual certifies; NaN if none does.
+    `unit`: Size of the objective's coefficients, at most 1.
+    `witnesses`: The answers whose bounds hold nearby.
+    `unbeaten`: The answers, by name, that meet every constraint, and that no point known beats once it does so too.
     """
 
     reference: float = NAN
@@ -235,7 +228,8 @@ def measured(
     x = yardstick.point(raw)
     measures = yardstick.measures(x, multipliers)
     unknown = ""
-    if np.isinf(measures.missed[0]) and solution is not None and _rows_hold(solution):
+    rows = None if solution is None or np.isfinite(measures.missed[0]) else solution.residuals
+    if rows is not None and rows.relative["cone"] <= NEAR:
         unknown = f"constraint {measures.missed[1]!r} has no value at its point: the rows of its cone program hold"
         measures = replace(measures, missed=measures.defined)
     if case.repair is not None:
@@ -255,10 +249,6 @@ def measured(
             found["objective"] = solution.program.user_value(solution.program.value(solution.x))
             found["error"] += ": the value is the cone program's"
     return {**found, "measures": measures}
-
-
-def _rows_hold(solution: ConicSolution) -> bool:
-    return solution.residuals is not None and solution.residuals.relative["cone"] <= NEAR
 
 
 def _of_integers(case: Case, mixed: MixedInteger, values: Values) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -11,9 +12,8 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from cvxpriv.certify.trials import Trial
 from cvxpriv.kkt.conic.data import ConeData, extract
-from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.solvers.registry import package_of
 
 REFERENCE = "CLARABEL"
@@ -36,6 +36,35 @@ print("the bug is shown" if shown else "the bug is not shown by this version on 
 """
 
 
+@dataclass(frozen=True)
+class Trial:
+    """The judgement of one answer to one problem.
+
+    `status`: The status that the solver claims.
+    `objective`: Objective at its point, in the sense of the problem; NaN without one.
+    `values`: The variables' values.
+    `expected`: The reference's objective; NaN without one.
+    `expected_values`: The reference's.
+    `expected_status`: ``"optimal"``, or what is proven of the problem.
+    `version`: Version of the solver.
+    """
+
+    verdict: str
+    reason: str
+    status: str
+    objective: float
+    values: Values | None
+    expected: float
+    expected_values: Values
+    expected_status: str = "optimal"
+    version: str = ""
+
+    @property
+    def kind(self) -> str:
+        """The kind of lie: the status without a word on accuracy, and, of a solution, the first finding's kind."""
+        return self.status.removesuffix("_inaccurate")
+
+
 def script_of(problem: cp.Problem, solver: str, options: Mapping[str, Any] | None, trial: Trial) -> str:
     """Return the script.
 
@@ -44,7 +73,11 @@ def script_of(problem: cp.Problem, solver: str, options: Mapping[str, Any] | Non
     stored = options is None
     compiled = extract(problem, REFERENCE if stored else solver, options or {})
     places = _places(problem, compiled)
-    parts = [_heading(solver, trial), _imports(), _data(compiled, options or {})]
+    parts = [
+        _heading(solver, trial),
+        "\nimport numpy as np\nimport scipy.sparse as sp\n",
+        _data(compiled, options or {}),
+    ]
     if stored:
         parts.append(_recalled(compiled, places, trial))
     else:
@@ -77,11 +110,8 @@ def _versions(solver: str) -> str:
     return ", ".join(found)
 
 
-def _imports() -> str:
-    return "\nimport numpy as np\nimport scipy.sparse as sp\n"
-
-
 def _data(compiled: ConeData, options: Mapping[str, Any]) -> str:
+    plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in options.items()}
     fields, layout = compiled.fields, compiled.fields["layout"]
     cones = {
         "zero": layout.zero,
@@ -100,7 +130,7 @@ def _data(compiled: ConeData, options: Mapping[str, Any]) -> str:
             f"A = {_matrix(fields['A'])}",
             f"b = {_vector(fields['b'])}",
             f"cones = {cones!r}",
-            f"options = {_plain(options)!r}",
+            f"options = {plain!r}",
             "",
         ]
     )
@@ -115,10 +145,6 @@ def _matrix(matrix: Any) -> str:
 
 def _vector(values: Array) -> str:
     return f"np.array({[float(value) for value in values]!r})"
-
-
-def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value.item() if isinstance(value, np.generic) else value for name, value in options.items()}
 
 
 def _places(problem: cp.Problem, compiled: ConeData) -> dict[str, list[int]]:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import cvxpy as cp
 
-from cvxpriv.certify.bug_scripts import script_of
+from cvxpriv.certify.bug_scripts import Trial, script_of
 from cvxpriv.certify.cone_problems import problem_of_program, rounded, with_blocks, with_columns
-from cvxpriv.certify.trials import Trial
 from cvxpriv.errors import CvxprivError, ModelError
 from cvxpriv.kkt.conic.program import ConeProgram
 from cvxpriv.reports.files import PathLike
@@ -87,7 +87,7 @@ def _shrink_program(search: _Search, problem: cp.Problem, solver: str) -> bool:
     """Go on with the cone program, if it shows the bug as well; return False if it was tried and does not."""
     try:
         program = ConeProgram.from_problem(problem, solver)
-        if not search.holds(problem_of_program(program)):
+        if not search.holds(partial(problem_of_program, program)):
             return time.perf_counter() > search.deadline
     except CvxprivError:
         return True
@@ -98,7 +98,7 @@ def _shrink_program(search: _Search, problem: cp.Problem, solver: str) -> bool:
     names = search.least(fewer.layout.names, lambda kept: problem_of_program(with_blocks(fewer, kept)))
     fewer = with_blocks(fewer, names)
     for digits in DIGITS:
-        if search.holds(problem_of_program(rounded(fewer, digits))):
+        if search.holds(lambda digits=digits: problem_of_program(rounded(fewer, digits))):
             break
     return True
 
@@ -112,12 +112,13 @@ class _Search:
     def __init__(self, judge: Judge, deadline: float) -> None:
         self.judge, self.deadline, self.count = judge, deadline, 1
 
-    def holds(self, problem: cp.Problem) -> bool:
+    def holds(self, problem_of: Callable[[], cp.Problem]) -> bool:
         """Whether a problem still shows the bug; it is then the least one so far."""
         if time.perf_counter() > self.deadline:
             return False
         self.count += 1
         try:
+            problem = problem_of()
             trial = self.judge(problem)
         except Exception:  # cvxpy and its solvers raise what they like of half a problem
             return False
@@ -134,7 +135,7 @@ class _Search:
             before, start = len(kept), 0
             while start < len(kept):
                 fewer = kept[:start] + kept[start + size :]
-                if len(fewer) < len(kept) and self._tried(problem_of, fewer):
+                if len(fewer) < len(kept) and self.holds(partial(problem_of, fewer)):
                     kept = fewer
                 else:
                     start += size
@@ -142,10 +143,3 @@ class _Search:
                 break
             size = max(1, size // 2)
         return kept
-
-    def _tried(self, problem_of: Callable[[Sequence[Item]], cp.Problem], fewer: list[Item]) -> bool:
-        try:
-            problem = problem_of(fewer)
-        except Exception:  # half a problem may be none
-            return False
-        return self.holds(problem)

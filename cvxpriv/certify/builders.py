@@ -90,7 +90,7 @@ def _only_function(path: str, module: ModuleType) -> str:
     }
     if "build" in own:
         return "build"
-    able = [name for name, function in own.items() if not _needed(function)]
+    able = [name for name, function in own.items() if _takes_nothing(function)]
     if len(able) == 1:
         return able[0]
     names = ", ".join(f"{path}:{name}" for name in able)
@@ -98,14 +98,13 @@ def _only_function(path: str, module: ModuleType) -> str:
     raise ModelError(f"{path!r} alone names no function: {found}")
 
 
-def _needed(function: FunctionType) -> list[str]:
-    """Return the arguments that a function cannot be called without."""
-    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return [
-        name
-        for name, one in inspect.signature(function).parameters.items()
-        if one.default is inspect.Parameter.empty and one.kind not in variadic
-    ]
+def _takes_nothing(function: FunctionType) -> bool:
+    """Return whether a function can be called without arguments."""
+    try:
+        inspect.signature(function).bind()
+    except TypeError:
+        return False
+    return True
 
 
 def load_module(source: str) -> ModuleType:

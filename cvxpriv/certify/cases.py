@@ -66,7 +66,7 @@ class Case:
     @cached_property
     def yardstick(self) -> Yardstick:
         """The yardstick that measures the answers."""
-        return Yardstick(self.declare())
+        return Yardstick(self.declare(), self.compilations)
 
     @cached_property
     def compilations(self) -> Compilations:
@@ -146,21 +146,6 @@ def case_of_problem(name: str, problem: cp.Problem) -> Case:
 
     Raises ModelError: The problem cannot be checked: see `cvxpriv.certify.problem_checks.require_checkable`.
     """
-    form = _checkable(name, problem)
-    return Case(name, _Same(form.problem), mixed=form.mixed, real=form.real)
-
-
-@dataclass(frozen=True)
-class _Form:
-    """A problem in the form in which it is solved and measured."""
-
-    problem: cp.Problem
-    mixed: MixedInteger | None
-    real: RealForm | None
-
-
-def _checkable(name: str, problem: Any) -> _Form:
-    """A problem that can be checked: its inner problems written out, in real numbers, whole numbers apart."""
     whole: cp.Problem = lifted(problem) if isinstance(problem, cp.Problem) else problem
     require_checkable(name, whole)
     real = real_form(whole) if is_complex(whole) else None
@@ -168,7 +153,7 @@ def _checkable(name: str, problem: Any) -> _Form:
     mixed = mixed_integer(whole)
     whole = whole if mixed is None else mixed.relaxed
     require_sound(name, whole)
-    return _Form(whole, mixed, real)
+    return Case(name, _Same(whole), mixed=mixed, real=real)
 
 
 def _case(one: object, name: str, at: Values | None, place: Place) -> Case:
@@ -180,11 +165,8 @@ def _case(one: object, name: str, at: Values | None, place: Place) -> Case:
         return case_of_block(one, at, place)
     if not isinstance(one, cp.Problem) and callable(one):
         own = getattr(one, "__name__", name) if name == "problem" else name
-        built = _Built(one)
-        form = built.checked(own)
-        if form.mixed is None and form.real is None:
-            return Case(own, built)
-        return Case(own, _Same(form.problem), mixed=form.mixed, real=form.real)
+        case = case_of_problem(own, one())
+        return case if case.mixed or case.real else replace(case, declare=_Built(one, case.declare))
     return case_of_problem(name, one)  # says what it is, if it is no problem
 
 
@@ -206,23 +188,17 @@ class _Same:
 class _Built:
     """A function that returns a problem, called once in each process."""
 
-    def __init__(self, build: Callable[[], cp.Problem]) -> None:
-        self._build = build
-
-    def checked(self, name: str) -> _Form:
-        """Refuse a problem that cannot be checked."""
-        form = _checkable(name, self._build())
-        self._same = _Same(form.problem)
-        return form
+    def __init__(self, build: Callable[[], cp.Problem], same: Callable[[], Declaration] | None = None) -> None:
+        self._build, self._same = build, same
 
     def __call__(self) -> Declaration:
-        if not hasattr(self, "_same"):
+        if self._same is None:
             self._same = _Same(lifted(self._build()))
         return self._same()
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __reduce__(self) -> Any:
         """Drop the problem: another process calls the function again."""
-        return {"_build": self._build}
+        return _Built, (self._build,)
 
 
 def _labels(constraints: Sequence[cp.Constraint]) -> list[str]:

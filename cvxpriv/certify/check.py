@@ -8,30 +8,29 @@ problem as the user wrote it (`cvxpriv.kkt`); the objective is compared with a r
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from cvxpriv.certify.answers import Stored
 from cvxpriv.certify.bugs import BugReport, bug_report
 from cvxpriv.certify.cases import Case, Target, case_of_block, case_of_problem, cases_of, values_kept
-from cvxpriv.certify.page import page, plain_text
+from cvxpriv.certify.page import page
 from cvxpriv.certify.problem_checks import solver_names
 from cvxpriv.certify.references import CLOSED_FORM, ReferenceLike
+from cvxpriv.certify.sections import every_answer
 from cvxpriv.certify.task import PROOFS, Task
-from cvxpriv.certify.verdicts import Tolerances, Verdict, worst_of
+from cvxpriv.certify.verdicts import Tolerances, Verdict
 from cvxpriv.errors import Disagreement, ModelError, suggest
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.files import PathLike
+from cvxpriv.reports.text import section_text
 from cvxpriv.solvers.isolation import Place
 from cvxpriv.solvers.registry import solver_spec
+from cvxpriv.solvers.silence import quiet
 
 __all__ = ["CLOSED_FORM", "Case", "CrossCheck", "case_of_block", "case_of_problem", "crosscheck"]
 
@@ -86,7 +85,7 @@ class CrossCheck:
                 Verdict(str(row.verdict), f"{row.case}: {row.reason}", str(row.known_by))
                 for row in rows.itertuples(index=False)
             ]
-            found[str(solver)] = worst_of(verdicts)
+            found[str(solver)] = max(verdicts, key=lambda verdict: verdict.rank)
         return found
 
     @property
@@ -161,6 +160,7 @@ class CrossCheck:
         Examples
         --------
         >>> import cvxpy as cp
+        >>> import numpy as np
         >>> x = cp.Variable(2, name="x")
         >>> thin = cp.Problem(cp.Maximize(x[0]), [cp.quad_form(x, np.diag([1e-3, 1e8])) <= 1])
         >>> check = crosscheck(thin, ["CLARABEL"])
@@ -170,7 +170,7 @@ class CrossCheck:
         if self.task is None:
             raise ModelError("this cross-check does not know its question: make it by crosscheck")
         task = replace(self.task, rescaled=True)
-        with _quiet():
+        with quiet():
             rows, references, skipped = task.checked(self.cases)
         return CrossCheck(pd.DataFrame(rows), references, skipped, self.tolerances, task, self.cases)
 
@@ -189,7 +189,7 @@ class CrossCheck:
         return write(page(self, title), path)
 
     def __str__(self) -> str:
-        return plain_text(self)
+        return section_text(every_answer(self, ("status", "objective")))
 
 
 @door
@@ -263,15 +263,7 @@ def crosscheck(
     place = Place(isolate, time_limit)
     limits = tolerances or Tolerances()
     task = Task(solver_names(solvers), tolerance, own, place, answers or {}, reference, limits, proof)
-    with _quiet():
+    with quiet():
         cases = cases_of(target, at, place)
         rows, references, skipped = task.checked(cases)
         return CrossCheck(pd.DataFrame(rows), references, skipped, limits, task, tuple(cases))
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence warnings of points outside a domain, of bounds that are no numbers, of solvers: all that is measured."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        yield

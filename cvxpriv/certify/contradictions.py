@@ -22,6 +22,9 @@ EITHER = cp.settings.INFEASIBLE_OR_UNBOUNDED
 SEEN = 1e-9
 """Violation, relative, that every point must have for the problem to be tested for emptiness, though nobody says so."""
 
+LAST_DIGIT, ORDINARY = 1e-15, 1e3
+"""Violation, relative, and size of a point beside which nobody looks for a proof of emptiness."""
+
 
 @dataclass
 class _Table:
@@ -102,7 +105,9 @@ def _infeasible(table: _Table) -> None:
     if not claims and min(misses, default=0.0) <= SEEN:
         return
     exact = [k for k in claims if (proof := table.answers[k].certificate) is not None and proof.exact]
-    found = None if exact else table.proofs.infeasible
+    points = (table.answers[k] for k in table.solutions())
+    held = any(answer.infeasibility <= LAST_DIGIT and answer.size <= ORDINARY for answer in points)
+    found = None if exact or held else table.proofs.infeasible
     if exact or found is not None:
         whose = f"{table.answers[exact[0]].solver}'s certificate" if exact else "a certificate found here"
         table.give(exact, lambda answer: Verdict("agrees", f"{answer.status}: its certificate is exact", CERTIFIED))
@@ -226,10 +231,6 @@ def _without_ray(table: _Table, claims: Sequence[int]) -> None:
         table.give(claims, lambda answer: Verdict("loose", f"{answer.status}: {what}"))
     else:
         table.give(claims, lambda answer: _undecided(answer, _point(table)))
-
-
-def _refuted(answer: Answer, what: str) -> Verdict:
-    return Verdict(_off_by_far(answer), f"claims {answer.status}, {what}", CERTIFIED)
 
 
 def _off_by_far(answer: Answer) -> str:

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.certify.answers import NAN, Answer
-from cvxpriv.certify.cases import Case, cases_of, values_kept
-from cvxpriv.certify.problem_checks import solver_names
-from cvxpriv.certify.proofs import Proofs
-from cvxpriv.certify.references import Reference, accurate_answer
-from cvxpriv.certify.task import Task, rows_of
+from cvxpriv.certify.cases import Case, values_kept
+from cvxpriv.certify.check import crosscheck
+from cvxpriv.certify.references import CLOSED_FORM, accurate_answer
+from cvxpriv.certify.sections import largest_residual
 from cvxpriv.certify.verdicts import Tolerances
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt.conic.program import ConeProgram
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
-from cvxpriv.reports import formatting
+from cvxpriv.reports.facts import Facts, Section, Table
 from cvxpriv.reports.files import PathLike
-from cvxpriv.solvers.isolation import HERE
-from cvxpriv.solvers.registry import solver_spec
+from cvxpriv.reports.text import text_of
 
 
 @door
@@ -77,17 +74,18 @@ class Formulations:
         ModelError
             Jinja2 is missing.
         """
-        from cvxpriv.reports.facts import Facts, Section, Table
         from cvxpriv.reports.page import write
 
+        summary = f"{self.table['formulation'].nunique()} ways of writing one problem. Reference: {self.why}."
+        return write(Facts(title, summary, sections=self._sections()), path)
+
+    def _sections(self) -> list[Section]:
         def section(title: str, names: Sequence[str], text: str = "", heat: Sequence[str] = ()) -> Section:
             frame = self.table[["formulation", "solver", *names]].rename(columns=lambda name: name.replace("_", " "))
-            if "value" in names:
-                frame["value"] = [f"{value:.10g}" for value in frame["value"]]
-            return Section(title, text, tables=[Table(frame, sortable=True, heat=heat)])
+            shown = Section(title, text, tables=[Table(frame, sortable=True, heat=heat, digits={"value": 10})])
+            return replace(shown, brief=shown)
 
-        summary = f"{self.table['formulation'].nunique()} ways of writing one problem. Reference: {self.why}."
-        sections = [
+        return [
             section("Verdicts", ["verdict", "status", "reason"]),
             section(
                 "Accuracy",
@@ -99,26 +97,10 @@ class Formulations:
             section("Size", ["cones", "rows", "columns", "nonzeros"], "Of the cone program that the solver gets."),
             section("Time", ["compile_seconds", "solve_seconds", "iterations"], "Each once, from a cold start."),
         ]
-        return write(Facts(title, summary, sections=sections), path)
 
     def __str__(self) -> str:
-        figures = ["value", "accuracy", "natural", "rows", "nonzeros", "compile", "solve"]
-        head = ["verdict", "formulation", "solver", *figures]
-        body = [
-            [
-                *(str(row[name]) for name in ("verdict", "formulation", "solver")),
-                f"{row['value']:.9g}",
-                *(formatting.format_cell(row[name], 2) for name in ("accuracy", "natural", "rows", "nonzeros")),
-                *(f"{1e3 * row[name]:.1f} ms" for name in ("compile_seconds", "solve_seconds")),
-            ]
-            for row in self.table.to_dict("records")
-        ]
-        reasons = [
-            f"  - {row['formulation']} by {row['solver']}: {row['reason']}"
-            for row in self.table.to_dict("records")
-            if row["verdict"] != "agrees"
-        ]
-        return "\n".join([formatting.table(head, body, "lllrrrrrrr", ""), *reasons, f"reference: {self.why}"])
+        why = f"Reference: {self.why}."
+        return text_of(Facts("Formulations compared", messages=[why], sections=self._sections()))
 
 
 @door
@@ -163,20 +145,19 @@ def compare_formulations(
     >>> found.table["verdict"].tolist(), round(found.reference, 6)
     (['agrees', 'agrees'], 1.414214)
     """
-    own = {solver_spec(name).name: dict(chosen) for name, chosen in (options or {}).items()}
-    task = Task(solver_names(solvers), tolerance, own, HERE, {}, None, tolerances or Tolerances())
-    cases = cases_of(dict(formulations))
-    answers: dict[str, list[Answer]] = {}
-    for case in cases:
-        with values_kept(case):
-            answers[case.name] = [task.answer(case, solver) for solver in task.capable(case)[0]]
-    value, why = _reference(cases, answers) if reference is None else (float(reference), "the caller's own value")
-    rows = [row for case in cases for row in _rows(case, answers[case.name], value, task.tolerances)]
+    check = crosscheck(dict(formulations), solvers, tolerances=tolerances, tolerance=tolerance, options=options)
+    value, why = _reference(check.cases) if reference is None else (float(reference), "the caller's own value")
+    cases = {case.name: case for case in check.cases}
+    rows = [
+        _row(cases[str(row["case"])], row, value, check.tolerances)
+        for row in check.table.to_dict("records")
+        if row["solver"] != CLOSED_FORM
+    ]
     return Formulations(pd.DataFrame(rows), value, why)
 
 
-def _reference(cases: Sequence[Case], answers: Mapping[str, Sequence[Answer]]) -> tuple[float, str]:
-    candidates = [(answer, name) for name, several in answers.items() for answer in several]
+def _reference(cases: Sequence[Case]) -> tuple[float, str]:
+    candidates = []
     for case in cases:
         with values_kept(case):
             candidates.append((accurate_answer(case)[0], case.name))
@@ -187,35 +168,30 @@ def _reference(cases: Sequence[Case], answers: Mapping[str, Sequence[Answer]]) -
     return best.objective, f"{name} by {best.solver} at {best.asked:.0e}, the most accurate of all ({exact})"
 
 
-def _rows(case: Case, answers: Sequence[Answer], reference: float, tolerances: Tolerances) -> list[dict[str, Any]]:
-    """Return the rows of one formulation: where only the value is off, it is to blame and not the solver."""
-    proofs = Proofs(case)
-    alone = rows_of(case, answers, Reference(float("nan"), {}, ""), tolerances, proofs)
-    beside = rows_of(case, answers, Reference(reference, {}, ""), tolerances, proofs)
-    found = []
-    for answer, blind, row in zip(answers, alone, beside, strict=True):
-        verdict, reason = row["verdict"], row["reason"]
-        if blind["verdict"] in ("agrees", "loose") and row["gap"] > tolerances.wrong_objective:
-            solved = f"solves its own problem (exact residual {answer.quality:.0e})"
-            off = f"its value is {row['gap']:.1e} (relative) off the reference"
-            verdict, reason = "WRONG", f"{solved}, but {off}: it is not the same problem"
-        found.append(
-            {
-                "formulation": case.name,
-                "solver": answer.solver,
-                "verdict": verdict,
-                "value": answer.objective,
-                "accuracy": row["gap"],
-                "residual": NAN if answer.cone is None else answer.cone.largest,
-                "natural": row["natural"],
-                **_size(case, answer.solver),
-                "solve_seconds": row["solver_seconds"],
-                "iterations": row["iterations"],
-                "status": row["status"],
-                "reason": reason,
-            }
-        )
-    return found
+def _row(case: Case, row: Mapping[Any, Any], reference: float, tolerances: Tolerances) -> dict[str, Any]:
+    """Return the row of one answer: where only its value is off, the formulation is to blame and not the solver."""
+    verdict, reason, residual = row["verdict"], row["reason"], largest_residual(row)
+    accuracy = abs(row["objective"] - reference) / max(1.0, abs(reference))
+    off = f"its value is {accuracy:.1e} (relative) off the reference"
+    if verdict in ("agrees", "loose") and accuracy > tolerances.wrong_objective:
+        solved = f"solves its own problem (exact residual {residual:.0e})"
+        verdict, reason = "WRONG", f"{solved}, but {off}: it is not the same problem"
+    elif verdict == "agrees" and accuracy > tolerances.agree:
+        verdict, reason = "loose", off
+    return {
+        "formulation": case.name,
+        "solver": row["solver"],
+        "verdict": verdict,
+        "value": row["objective"],
+        "accuracy": accuracy,
+        "residual": residual,
+        "natural": row["natural"],
+        **_size(case, row["solver"]),
+        "solve_seconds": row["solver_seconds"],
+        "iterations": row["iterations"],
+        "status": row["status"],
+        "reason": reason,
+    }
 
 
 def _size(case: Case, solver: str) -> dict[str, Any]:

@@ -56,29 +56,24 @@ def proof_of(case: Case) -> Proof:
 
 def with_proof(rows: list[dict[str, Any]], proof: Proof, tolerances: Tolerances) -> list[dict[str, Any]]:
     """Return the rows of a case, those proved whose verdict the proof bears out; the others say what is missing."""
-    return [_with_proof(row, proof, tolerances) for row in rows]
-
-
-def _with_proof(row: dict[str, Any], proof: Proof, tolerances: Tolerances) -> dict[str, Any]:
     if proof.why:
-        missing = f"{row['reason']}; not proved: {proof.why}" if row["known_by"] == CERTIFIED else row["reason"]
-        return {**row, "reason": missing}
-    claims = str(row["status"]).removesuffix("_inaccurate")
+        missing = f"; not proved: {proof.why}"
+        return [{**row, "reason": row["reason"] + missing * (row["known_by"] == CERTIFIED)} for row in rows]
+    proved = {"known_by": PROVED}
+    return [
+        {**row, **proved, "reason": f"{row['reason']}; {proof}"} if _borne(row, proof, tolerances) else row
+        for row in rows
+    ]
+
+
+def _borne(row: dict[str, Any], proof: Proof, tolerances: Tolerances) -> bool:
+    """Return whether a proof bears out a verdict."""
+    claims, verdict = str(row["status"]).removesuffix("_inaccurate"), row["verdict"]
     if proof.infeasible:
-        right = claims == "infeasible" and row["verdict"] in ("agrees", "loose")
-        borne = right or (claims != "infeasible" and row["verdict"] == "WRONG")
-    else:
-        off = _off(float(row["objective"]), proof)
-        right = row["verdict"] == "agrees" and off <= tolerances.agree
-        wrong = row["verdict"] == "WRONG" and (
-            claims in ("infeasible", "unbounded") or off > tolerances.wrong_objective
-        )
-        borne = right or wrong
-    return {**row, "known_by": PROVED, "reason": f"{row['reason']}; {proof}"} if borne else row
-
-
-def _off(value: float, proof: Proof) -> float:
-    """Return the largest distance of a value from the optimum, relative."""
-    if not np.isfinite(value):
-        return float("inf")
-    return max(abs(value - proof.low), abs(value - proof.high)) / max(1.0, abs(proof.low))
+        return verdict in (("agrees", "loose") if claims == "infeasible" else ("WRONG",))
+    value = float(row["objective"])
+    off = max(abs(value - proof.low), abs(value - proof.high)) / max(1.0, abs(proof.low))
+    off = off if np.isfinite(off) else np.inf
+    if verdict == "WRONG":
+        return claims in ("infeasible", "unbounded") or off > tolerances.wrong_objective
+    return bool(verdict == "agrees" and off <= tolerances.agree)

@@ -1,4 +1,4 @@
-"""A cross-check as a page and as plain text: verdicts first, then their evidence."""
+"""A cross-check as a page: verdicts first, then their evidence."""
 
 from __future__ import annotations
 
@@ -6,47 +6,30 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cvxpriv.certify.sections import Shown, largest_residual, offers, worst_first
+from cvxpriv.certify.sections import Shown, offers, worst_first
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Fact, Facts, Section, Table
-from cvxpriv.reports.formatting import format_cell, table
+from cvxpriv.reports.formatting import format_cell
 
 _AS_WRITTEN = ("primal", "missed", "natural", "stationarity", "displacement")
 _OF_THE_CONES = ("cone", "dual", "dual_cone", "complementarity", "duality_gap")
 _HEADINGS = {"complementarity": "slack · dual", "duality_gap": "gap", "dual": "dual equation"}
+_WRITTEN_TEXT = (
+    "In its own units: primal (worst violated constraint; missed is that relative to its row's terms), "
+    "natural (how far a variable moves to its own optimum), "
+    "stationarity (of the Lagrangian's gradient). displacement: how far the point is from stationary, relative; "
+    "verdicts rest on this one."
+)
+_CONES_TEXT = (
+    "Of what the solver was given, relative: distances of slack and dual to their cones, the dual equation, "
+    "complementarity (slack · dual), and the gap between primal and dual value."
+)
 _READING = (
     "agrees: every exact residual and the distance to the reference are within tolerance. loose: right, but to fewer "
     "digits, or the solver itself claims no accuracy.",
     "WRONG: claims a solution, or a proof that there is none, that the residuals refute. failed: returned no solution, "
     "or one that claims no accuracy and has none.",
 )
-
-
-def plain_text(check: Shown) -> str:
-    """Return the cross-check for a terminal or a test's message: verdicts, figures, and reasons of disagreement."""
-    rows = worst_first(check.table)
-    several = rows["case"].nunique() > 1
-    head = ["verdict", *(["case"] if several else []), "solver", "status", "objective", "gap", "residual", "natural"]
-    body = [
-        [
-            str(row["verdict"]),
-            *([str(row["case"])] if several else []),
-            str(row["solver"]),
-            str(row["status"]),
-            f"{row['objective']:.8g}",
-            *(_short(value) for value in (row["gap"], largest_residual(row), row["natural"])),
-        ]
-        for row in rows.to_dict("records")
-    ]
-    reasons = [
-        f"  - {row['solver']}{' on ' + str(row['case']) if several else ''}: {row['reason']}"
-        for row in rows.to_dict("records")
-        if row["verdict"] != "agrees"
-    ]
-    references = [f"reference{f' of {name}' if several else ''}: {why}" for name, why in check.references.items()]
-    return "\n".join(
-        [table(head, body, ("l" if several else "") + "lllrrrr", ""), *reasons, *offers(check), *references]
-    )
 
 
 def page(check: Shown, title: str) -> Facts:
@@ -67,11 +50,12 @@ def page(check: Shown, title: str) -> Facts:
         f"from the problem itself, not by what its solver says.\n\nWorst: {check.worst_offender}."
     )
     parts = [
-        *(_verdicts(check), _as_written(check), _of_the_cones(check), _certificates(check)),
-        *(_values(check), _bounds(check), _times(check)),
+        _verdicts(check),
+        _residuals(check, "Residuals of the problem as written", _WRITTEN_TEXT, _AS_WRITTEN),
+        _residuals(check, "Residuals of the cone program", _CONES_TEXT, _OF_THE_CONES),
+        *(_certificates(check), _values(check), _bounds(check), _times(check)),
     ]
-    sections = [part for part in parts if part is not None]
-    return Facts(title, summary, headlines, sections)
+    return Facts(title, summary, headlines, [part for part in parts if part is not None])
 
 
 def _section(
@@ -87,24 +71,6 @@ def _section(
 def _verdicts(check: Shown) -> Section:
     rows = worst_first(check.table)[["verdict", "case", "solver", "status", "known_by", "reason"]]
     return _section("Verdicts", "", rows, notes=[*offers(check), *_READING])
-
-
-def _as_written(check: Shown) -> Section | None:
-    text = (
-        "In its own units: primal (worst violated constraint; missed is that relative to its row's terms), "
-        "natural (how far a variable moves to its own optimum), "
-        "stationarity (of the Lagrangian's gradient). displacement: how far the point is from stationary, relative; "
-        "verdicts rest on this one."
-    )
-    return _residuals(check, "Residuals of the problem as written", text, _AS_WRITTEN)
-
-
-def _of_the_cones(check: Shown) -> Section | None:
-    text = (
-        "Of what the solver was given, relative: distances of slack and dual to their cones, the dual equation, "
-        "complementarity (slack · dual), and the gap between primal and dual value."
-    )
-    return _residuals(check, "Residuals of the cone program", text, _OF_THE_CONES)
 
 
 def _residuals(check: Shown, title: str, text: str, every: Sequence[str]) -> Section | None:
@@ -160,7 +126,3 @@ def _times(check: Shown) -> Section:
 
 def _exactly(value: float) -> str:
     return format_cell(None) if np.isnan(value) else f"{value:.10g}"
-
-
-def _short(value: float) -> str:
-    return format_cell(None) if np.isnan(value) else f"{value:.1e}"

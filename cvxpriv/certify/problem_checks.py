@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import cvxpy as cp
@@ -98,23 +98,31 @@ def capable(problem: cp.Problem, names: Sequence[str] | None = None) -> tuple[tu
 
     Raises NoSolverTakes: None of them does.
     """
-    able: list[str] = []
-    unable: dict[str, str] = {}
-    for name in installed() if names is None else names:
-        try:
-            problem._construct_chain(solver=name, ignore_dpp=True)  # refuses as a compilation would, in a millisecond
-            if cp.perspective in problem.atoms():
-                problem.get_problem_data(name)  # the problem inside a perspective refuses only when it is compiled
-        except cp.error.SolverError:
-            unable[name] = f"takes only {', '.join(sorted(solver_spec(name).cones))}"
-        else:
-            able.append(name)
+
+    def attempt(name: str) -> None:
+        problem._construct_chain(solver=name, ignore_dpp=True)  # refuses as a compilation would, in a millisecond
+        if cp.perspective in problem.atoms():
+            problem.get_problem_data(name)  # the problem inside a perspective refuses only when it is compiled
+
+    able, refused = _parted(attempt, installed() if names is None else names)
+    unable = {name: f"takes only {', '.join(sorted(solver_spec(name).cones))}" for name in refused}
     if not able:
         every = ", ".join(f"{name} ({why})" for name, why in unable.items())
         others = [name for name in installed() if name not in unable]
         remedy = f"try {', '.join(others)}" if others else "rewrite the problem with other atoms"
         raise NoSolverTakes(f"no solver takes the problem's cones: {every}; {remedy}")
-    return tuple(able), unable
+    return able, unable
+
+
+def _parted(attempt: Callable[[str], object], names: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
+    """Return the solvers that an attempt does not refuse, and the others."""
+    refused = []
+    for name in names:
+        try:
+            attempt(name)
+        except (cp.error.SolverError, cp.error.DCPError):
+            refused.append(name)
+    return tuple(name for name in names if name not in refused), refused
 
 
 def capable_of_integers(
@@ -124,19 +132,16 @@ def capable_of_integers(
 
     Raises NoSolverTakes.
     """
-    able: list[str] = []
-    unable: dict[str, str] = {}
-    for name in INSTALLED_MI_SOLVERS if names is None else names:
-        try:
-            cp.Problem(problem.objective, problem.constraints)._construct_chain(solver=name, ignore_dpp=True)
-        except (cp.error.SolverError, cp.error.DCPError):
-            unable[name] = "takes no mixed-integer problem with these cones"
-        else:
-            able.append(name)
+
+    def attempt(name: str) -> None:
+        cp.Problem(problem.objective, problem.constraints)._construct_chain(solver=name, ignore_dpp=True)
+
+    able, refused = _parted(attempt, INSTALLED_MI_SOLVERS if names is None else names)
+    unable = dict.fromkeys(refused, "takes no mixed-integer problem with these cones")
     if not able:
         every = ", ".join(f"{name} ({why})" for name, why in unable.items())
         raise NoSolverTakes(f"no solver takes the mixed-integer problem: {every}; try HIGHS, or pip install pyscipopt")
-    return tuple(able), unable
+    return able, unable
 
 
 def _require_dcp(name: str, problem: cp.Problem) -> None:

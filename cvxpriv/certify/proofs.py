@@ -159,7 +159,7 @@ def _endless(case: Case, direction: Values, starts: Sequence[Values]) -> bool:
         start = next((x for x in points if feasible(yardstick.written, x)), None)
         if start is None and (start := _feasible_point(case)) is None:
             return False
-        return improves_for_ever(yardstick.written, start, flat).endless
+        return improves_for_ever(yardstick.written, start, flat)
 
 
 def _feasible_point(case: Case) -> Array | None:

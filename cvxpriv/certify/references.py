@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import cvxpy as cp
@@ -80,7 +81,10 @@ def reference_of(case: Case, answers: Sequence[Answer], wanted: ReferenceLike, p
     if wanted == "accurate" and case.mixed is not None:
         raise ModelError(f"reference='accurate': {case.name} is mixed-integer; take 'best', or values by variable")
     if wanted == "accurate":
-        return _accurate(case, place)
+        best, how = accurate_answer(case, place=place)
+        if not np.isfinite(best.quality):
+            return Reference(float("nan"), {}, f"none: {how}")
+        return _of(best, f"accurate: {best.solver} at {best.asked:.0e}, {how}")
     exact = [answer for answer in answers if answer.solver == CLOSED_FORM]
     if exact and wanted != "best":
         return _of(exact[0], "closed form: exact")
@@ -115,18 +119,18 @@ def accurate_answer(case: Case, solvers: Sequence[str] = PRECISE, place: Place =
     """
     names, _ = capable(case.declare().problem)
     precise = [name for name in names if name in solvers] or list(names)
-    attempts = [
-        answer
-        for name in precise
-        for answer in place_for(case, name, place, {}).call(_tightened, case, name).value or ()
-    ]
+
+    def tightened(case: Case) -> list[Answer]:
+        ended = [place_for(case, name, place, {}).call(_tightened, case, name) for name in precise]
+        return [answer for ending in ended for answer in ending.value or ()]
+
+    attempts = tightened(case)
     steepness = min((answer.steepness for answer in attempts if np.isfinite(answer.quality)), default=1.0)
     if steepness > STEEP:
-        scaled = replace(case, declare=_Scaled(case.declare, 1.0 / steepness), exact=None)
+        scaled = replace(case, declare=partial(_scaled, case.declare, 1.0 / steepness), exact=None)
         attempts += [
             replace(answer, objective=answer.objective * steepness, bound=answer.bound * steepness)
-            for name in precise
-            for answer in place_for(case, name, place, {}).call(_tightened, scaled, name).value or ()
+            for answer in tightened(scaled)
         ]
     best = min(attempts, key=lambda answer: answer.quality, default=Answer("nobody", "failed", float("nan")))
     if not np.isfinite(best.quality):
@@ -141,38 +145,16 @@ def _tightened(case: Case, solver: str) -> list[Answer]:
     timed = [(tolerance, solver_spec(solver).timed_options(tolerance)) for tolerance in TOLERANCES]
     if solver not in WARM:
         return [solver_answer(case, solver, *asked) for asked in timed]
-    held = replace(case, declare=_Held(case.declare()))  # the solver's last answer is kept with the problem
+    declaration = case.declare()
+    held = replace(case, declare=lambda: declaration)  # the solver's last answer is kept with the problem
     return [solver_answer(held, solver, *asked, warm_start=k > 0) for k, asked in enumerate(timed)]
 
 
-@dataclass(frozen=True)
-class _Held:
-    """The same declaration each time."""
-
-    declaration: Declaration
-
-    def __call__(self) -> Declaration:
-        return self.declaration
-
-
-@dataclass(frozen=True)
-class _Scaled:
-    """A declaration whose objective is multiplied by a factor."""
-
-    declare: Callable[[], Declaration]
-    factor: float
-
-    def __call__(self) -> Declaration:
-        declaration = self.declare()
-        sense = cp.Maximize if isinstance(declaration.objective, cp.Maximize) else cp.Minimize
-        return replace(declaration, objective=sense(self.factor * declaration.objective.args[0]))
-
-
-def _accurate(case: Case, place: Place) -> Reference:
-    best, how = accurate_answer(case, place=place)
-    if not np.isfinite(best.quality):
-        return Reference(float("nan"), {}, f"none: {how}")
-    return _of(best, f"accurate: {best.solver} at {best.asked:.0e}, {how}")
+def _scaled(declare: Callable[[], Declaration], factor: float) -> Declaration:
+    """Return a declaration with its objective multiplied by a factor."""
+    declaration = declare()
+    sense = cp.Maximize if isinstance(declaration.objective, cp.Maximize) else cp.Minimize
+    return replace(declaration, objective=sense(factor * declaration.objective.args[0]))
 
 
 def _of(answer: Answer, why: str) -> Reference:

@@ -19,7 +19,7 @@ _LEGEND = (
     "returned no solution. WRONG: claims a solution that it has not.",
     "A verdict on a solver is none on the result: the method took the exact updates.",
 )
-_DIGITS = {"gap": 1, "residual": 1, "natural": 1, "ms": 2}
+_DIGITS = {"gap": 1, "residual": 1, "natural": 1, "ms": 2, "objective": 8}
 
 
 class Shown(Protocol):
@@ -73,15 +73,26 @@ def crosscheck_section(check: Shown | None, text: str) -> list[Section]:
     ]
 
 
-def answers_section(check: Shown, title: str) -> Section:
-    """Return every answer with its verdict, the worst first, and the reasons of those that do not agree."""
+def answers_section(check: Shown, title: str, more: Sequence[str] = ()) -> Section:
+    """Return every answer with its verdict, the worst first, and the reasons of those that do not agree.
+
+    `more`: Further columns.
+    """
     rows = worst_first(check.table)
+    frame = pd.concat([_answers(rows), rows[[*more]]], axis=1)
     why = [
         f"{row['solver']} on {row['case']}: {row['reason']}"
         for row in rows.to_dict("records")
         if row["verdict"] != "agrees"
     ]
-    return Section(title, tables=[Table(_answers(rows), digits=_DIGITS)], notes=why)
+    return Section(title, tables=[Table(frame, digits=_DIGITS)], notes=why)
+
+
+def every_answer(check: Shown, more: Sequence[str] = ()) -> Section:
+    """Return the same with what to do where no answer agrees, and the references."""
+    answers = answers_section(check, "Every answer", more)
+    references = [f"reference of {case}: {why}" for case, why in check.references.items()]
+    return replace(answers, notes=[*answers.notes, *offers(check), *references])
 
 
 def crosscheck_tables(check: Shown | None) -> dict[str, pd.DataFrame]:
@@ -101,10 +112,8 @@ def crosscheck_facts(
     verdicts = [Fact(name, one.verdict, "", one.reason, aside=True) for name, one in check.verdicts.items()]
     solver, found = max(check.verdicts.items(), key=lambda item: item[1].rank)
     worst = Fact("worst_answer", f"{solver} {found.verdict}", label="Worst", detail=found.reason)
-    references = [f"reference of {case}: {why}" for case, why in check.references.items()]
-    answers = answers_section(check, "Every answer")
-    brief = replace(answers, notes=[*answers.notes, *offers(check), *references])
-    sections = [replace(answers, notes=brief.notes, brief=brief)]
+    answers = every_answer(check)
+    sections = [replace(answers, brief=answers)]
     return Facts(title, "", [*shown, worst, *verdicts], sections, about, tables=crosscheck_tables(check), **more)
 
 

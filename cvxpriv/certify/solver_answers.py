@@ -110,18 +110,8 @@ def _by_cvxpy(case: Case, declaration: Declaration, solver: str, asked: float, o
     with solvers_silent():
         attempt = try_solver(declaration.problem, solver, options)
     found = _of_point(case, declaration) if attempt.status in SOLVED else {}
-    return Answer(
-        solver,
-        attempt.status,
-        asked,
-        **{
-            "bound_reason": "none: its cone data cannot be read",
-            "seconds": attempt.seconds,
-            "iterations": attempt.iterations,
-            "error": attempt.message,
-            **found,
-        },
-    )
+    known = {"seconds": attempt.seconds, "iterations": attempt.iterations, "error": attempt.message, **found}
+    return Answer(solver, attempt.status, asked, bound_reason="none: its cone data cannot be read", **known)
 
 
 def _of_point(case: Case, declaration: Declaration, solution: ConicSolution | None = None) -> dict[str, Any]:
@@ -227,9 +217,6 @@ def claimed_values(case: str, name: str, declaration: Declaration, values: Mappi
 
 def _steepness(solution: ConicSolution) -> float:
     program = solution.program
-    terms = [program.c]
-    if solution.x is not None:
-        terms.append(program.P @ solution.x)
-    if solution.z is not None:
-        terms.append(program.A.T @ solution.z)
+    pulls = ((program.P, solution.x), (program.transposed, solution.z))
+    terms = [program.c, *(matrix @ part for matrix, part in pulls if part is not None)]
     return 1.0 + max(float(np.abs(term).max(initial=0.0)) for term in terms)

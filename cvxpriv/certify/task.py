@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,6 +12,7 @@ import cvxpy as cp
 import numpy as np
 
 from cvxpriv.certify.answers import CLAIMED, NAN, Answer, Context, Stored, context_of
+from cvxpriv.certify.bug_scripts import Trial
 from cvxpriv.certify.cases import Case, case_of_problem, values_kept
 from cvxpriv.certify.contradictions import settle
 from cvxpriv.certify.integer_answers import OPTIONS, integer_answer, unproven, with_bounds
@@ -22,12 +22,12 @@ from cvxpriv.certify.proofs import Proofs
 from cvxpriv.certify.references import CLOSED_FORM, Reference, ReferenceLike, reference_of
 from cvxpriv.certify.solver_answers import DEAF, claimed_answer, place_for, solver_answer
 from cvxpriv.certify.stored_answers import stored_answer
-from cvxpriv.certify.trials import Trial
 from cvxpriv.certify.unbeaten import unbeaten
 from cvxpriv.certify.verdicts import Tolerances, Verdict, judge, judge_claim
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.solvers.isolation import Place
 from cvxpriv.solvers.registry import fallback_chain, solver_spec
+from cvxpriv.solvers.silence import quiet
 
 INTERVAL = "interval"
 PROOFS = ("doubles", INTERVAL)
@@ -75,14 +75,20 @@ class Task:
 
         `case`: Where the problem comes from: stored values of its complex variables are split into the parts there.
         """
+        task = replace(self, solvers=(solver,), claims={}, reference=None)
         if solver in self.claims:
             said = self.claims[solver]
             if not isinstance(said, Stored):
                 said = case.split(said)
             elif said.values is not None:
                 said = replace(said, values=case.split(said.values))
-            return replace(self, solvers=None, claims={solver: said}, reference=None)._trial_of(solver)
-        return replace(self, solvers=(solver,), claims={}, reference=None)._trial_of(solver)
+            task = replace(task, solvers=None, claims={solver: said})
+
+        def judge(problem: cp.Problem) -> Trial:
+            with quiet():
+                return task._trial(case_of_problem("problem", problem), solver)
+
+        return judge
 
     def options_of(self, solver: str) -> dict[str, Any] | None:
         """The whole option set that a solver was given; None for an answer that nobody is asked for."""
@@ -90,17 +96,10 @@ class Task:
             return None
         return solver_spec(solver).full_options(self.tolerance, self.options.get(solver, {}))
 
-    def _trial_of(self, solver: str) -> Callable[[cp.Problem], Trial]:
-        def judge(problem: cp.Problem) -> Trial:
-            with warnings.catch_warnings(), np.errstate(all="ignore"):
-                warnings.simplefilter("ignore")
-                return self._trial(case_of_problem("problem", problem), solver)
-
-        return judge
-
     def _trial(self, case: Case, solver: str) -> Trial:
-        with values_kept(case):
-            found = self.claimed(case) + [self.answer(case, name) for name in self._asked(case, solver)]
+        with values_kept(case):  # two other solvers, for the expected answer, are judged as well
+            others, _ = capable(case.declare().problem, [name for name in fallback_chain(None) if name != solver])
+            found = self.claimed(case) + [self.answer(case, name) for name in (*(self.solvers or ()), *others[:2])]
             taken = reference_of(case, found, None, self.place)
             rows = rows_of(case, found, taken, self.tolerances, Proofs(case, self.place))
         own, row = next(pair for pair in zip(found, rows, strict=True) if pair[0].solver == solver)
@@ -123,11 +122,6 @@ class Task:
             "optimal" if usable else right[0].status if right else "not known",
             f"{claimed.solver} {claimed.version}, {claimed.machine}" if isinstance(claimed, Stored) else "",
         )
-
-    def _asked(self, case: Case, solver: str) -> list[str]:
-        """The solver, where it is one, and two others for the expected answer, which are judged as well."""
-        others = [name for name in fallback_chain(None) if name != solver]
-        return [*(self.solvers or ()), *capable(case.declare().problem, others)[0][:2]]
 
     def capable(self, case: Case) -> tuple[tuple[str, ...], dict[str, str]]:
         """The solvers that take a case, and why the others do not."""
@@ -207,10 +201,9 @@ def _alone(answers: Sequence[Answer], context: Context, tolerances: Tolerances) 
 
 def _doubtful(answers: Sequence[Answer], verdicts: Sequence[Verdict], tolerances: Tolerances) -> bool:
     """Return whether a feasible point is called WRONG, which a bound could put right."""
-    pairs = zip(answers, verdicts, strict=True)
     return any(
         verdict.verdict == "WRONG" and np.isfinite(answer.objective) and answer.infeasibility <= tolerances.agree
-        for answer, verdict in pairs
+        for answer, verdict in zip(answers, verdicts, strict=True)
     )
 
 
@@ -230,20 +223,13 @@ def _row(case: Case, answer: Answer, context: Context, distance: float, verdict:
         "moved": nan if answer.values is None else answer.moved,
         "primal": measures.primal,
         "missed": nan if answer.values is None else measures.missed[0],
-        "stationarity": measures.stationarity,
-        "natural": measures.natural,
-        "displacement": measures.displacement,
-        "cone": relative.get("cone", nan),
-        "dual": relative.get("dual", nan),
-        "dual_cone": relative.get("dual_cone", nan),
-        "complementarity": relative.get("complementarity", nan),
+        **{name: getattr(measures, name) for name in ("stationarity", "natural", "displacement")},
+        **{name: relative.get(name, nan) for name in ("cone", "dual", "dual_cone", "complementarity")},
         "duality_gap": relative.get("gap", nan),
         "certificate": proof.off if proof else nan,
-        "bound": answer.bound,
-        "bound_reason": answer.bound_reason,
-        "seconds": answer.seconds,
-        "solver_seconds": answer.solver_seconds,
-        "iterations": answer.iterations,
+        **{
+            name: getattr(answer, name) for name in ("bound", "bound_reason", "seconds", "solver_seconds", "iterations")
+        },
         "reason": verdict.reason,
     }
 

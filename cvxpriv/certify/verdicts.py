@@ -24,7 +24,6 @@ Contradictions between answers are settled in `cvxpriv.certify.contradictions`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 import cvxpy as cp
@@ -34,21 +33,7 @@ from cvxpriv.certify.answers import Answer, Context
 from cvxpriv.numerics.arguments import require_positive
 from cvxpriv.numerics.doors import door
 
-__all__ = [
-    "CERTIFIED",
-    "PROVED",
-    "RESIDUALS",
-    "SMALL",
-    "VERDICTS",
-    "Tolerances",
-    "Verdict",
-    "judge",
-    "judge_claim",
-    "worst_of",
-]
-
-CERTIFIED, SMALL, RESIDUALS = "certified", "small residuals", "residuals"
-PROVED = "proved"
+CERTIFIED, SMALL, RESIDUALS, PROVED = "certified", "small residuals", "residuals", "proved"
 
 #: Largest distance to a certified bound at which the value of a closed form counts as proven optimal: a point may stand
 #: far from stationary in variables that hardly weigh, such as a symbol of mass 1e-12.
@@ -150,7 +135,8 @@ def judge(answer: Answer, context: Context, tolerances: Tolerances) -> Verdict:
         given = answer.bounded and answer.residual <= tolerances.agree
         blame = "; it solved what cvxpy gave it, with bounds that cvxpy found and may have wrong" if given else ""
         return Verdict("WRONG", f"claims optimal to {answer.asked:.0e}, but {' and '.join(far[:2])}{blame}")
-    if not claims and not proven and (useless := _useless(answer, context, value)):
+    useless = _findings(answer, context, _Limits(value, value, np.inf, value, claimed=True))
+    if not claims and not proven and useless:
         why = f"; {answer.error}" if answer.error else ""
         return Verdict("failed", f"claims no accuracy, and has none: {' and '.join(useless[:2])}{why}")
     known_by = CERTIFIED if context.certified(answer, tolerances.agree) else SMALL
@@ -161,11 +147,6 @@ def judge(answer: Answer, context: Context, tolerances: Tolerances) -> Verdict:
     if not claims:
         return Verdict("loose", "does not claim to be accurate, though every residual is within tolerance", known_by)
     return _within(answer, context, tolerances, answer.residual)
-
-
-def _useless(answer: Answer, context: Context, limit: float) -> list[str]:
-    """Return the reasons why an answer that claims no accuracy is useless."""
-    return _findings(answer, context, _Limits(limit, limit, np.inf, limit, claimed=True))
 
 
 def _near(answer: Answer, context: Context, tolerances: Tolerances, minimiser: float) -> list[str]:
@@ -259,8 +240,3 @@ def _undecided(answer: Answer) -> Verdict:
     return Verdict(
         "failed", f"claims {answer.status}, and its certificate is off by {max(answer.certificate.off, 1e-16):.1e}"
     )
-
-
-def worst_of(verdicts: Iterable[Verdict]) -> Verdict:
-    """Return the worst of several verdicts; the first of equals."""
-    return max(verdicts, key=lambda verdict: verdict.rank)

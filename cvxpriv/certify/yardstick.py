@@ -16,10 +16,11 @@ from scipy.sparse.linalg import lsqr
 from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt.conditions import Residuals, curvature, measured
+from cvxpriv.kkt.conic.compiling import Compilations
 from cvxpriv.kkt.coordinates import dense
 from cvxpriv.kkt.derivatives import Slopes
 from cvxpriv.kkt.flat import State, flatten
-from cvxpriv.kkt.proximal import Proximal, proximal_step
+from cvxpriv.kkt.proximal import Nearby, Proximal
 from cvxpriv.kkt.written import Written
 from cvxpriv.numerics.arrays import Array, Flags, Values
 
@@ -68,15 +69,21 @@ class Yardstick:
     """A declaration's problem, ready to measure any point of it.
 
     `declaration`: The declaration; its variables are moved to the measured points.
+    `shared`: Earlier compilations of its problem.
     """
 
-    def __init__(self, declaration: Declaration) -> None:
-        self.declaration = declaration
+    def __init__(self, declaration: Declaration, shared: Compilations | None = None) -> None:
+        self.declaration, self._shared = declaration, shared
 
     @cached_property
     def written(self) -> Written:
         """The problem, taken apart."""
         return Written.of(self.declaration.problem, self.declaration.constraints)
+
+    @cached_property
+    def nearby(self) -> Nearby:
+        """Its proximal programs."""
+        return Nearby(self.declaration.problem, self._shared)
 
     @cached_property
     def domain(self) -> Domain:
@@ -147,7 +154,7 @@ class Yardstick:
         proximal = None
         if found is None or not found.exact or found.natural > NEAR:
             written.flat.coordinates.place(x)
-            proximal = proximal_step(self.declaration.problem, 1.0 if found is None else found.steepness)
+            proximal = self.nearby.step(1.0 if found is None else found.steepness)
         natural, stationarity, displacement = _distances(1.0 + float(np.abs(x).max(initial=0.0)), found, proximal)
         primal = float(violation.max(initial=0.0))
         drift = displacement

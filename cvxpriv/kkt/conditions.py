@@ -142,7 +142,7 @@ def residuals(
     active : float
         Slack up to which an inequality may carry a multiplier.
     kink_tolerance, domain_tolerance : float
-        See `cvxpriv.kkt.derivatives.derivative`.
+        See `cvxpriv.kkt.derivatives.Slopes`.
 
     Returns
     -------

@@ -7,6 +7,7 @@ an infinite slope, which leaves nothing for a multiplier to do.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -70,35 +71,31 @@ def _scalar(kind: Kind, expression: Any) -> Rows:
 
 def _cone(name: str, constraint: Any) -> Rows:
     args = tuple(constraint.args)
+    if isinstance(constraint, cp.PSD):
+        return _semidefinite(args[0])
+    count = args[0].size
+    rows = np.arange(count)[:, None] + count * np.arange(3)
     if isinstance(constraint, cp.SOC):
-        count, size = args[0].size, constraint._cone_size()
+        size = constraint._cone_size()
         table = np.arange(count * (size - 1))
         x = table.reshape(size - 1, count, order="F").T if constraint.axis == 0 else table.reshape(count, -1, order="F")
         rows = np.column_stack([np.arange(count), count + x])
-        return Rows("cone", args, rows.ravel(), np.ones(rows.size), ConeLayout(soc=(size,) * count))
+        return _whole(args, rows, ConeLayout(soc=(size,) * count))
     if isinstance(constraint, cp.ExpCone):
-        count = args[0].size
-        rows = np.arange(count)[:, None] + count * np.arange(3)
-        return Rows("cone", args, rows.ravel(), np.ones(rows.size), ConeLayout(exp=count))
+        return _whole(args, rows, ConeLayout(exp=count))
     if isinstance(constraint, PowCone3D):
-        count = args[0].size
-        rows = np.arange(count)[:, None] + count * np.arange(3)
         alpha = np.broadcast_to(dense(constraint.alpha.value).ravel(order="F"), (count,))
-        return Rows(
-            "cone",
-            args,
-            rows.ravel(),
-            np.ones(rows.size),
-            ConeLayout(power=tuple((float(a), 1.0 - float(a)) for a in alpha)),
-        )
+        return _whole(args, rows, ConeLayout(power=tuple((float(a), 1.0 - float(a)) for a in alpha)))
     if isinstance(constraint, PowConeND):
         return _power(constraint, args)
-    if isinstance(constraint, cp.PSD):
-        return _semidefinite(args[0])
     raise ModelError(
         f"constraint {name!r} is a {type(constraint).__name__}: residuals are known for equalities, "
         "inequalities, SOC, ExpCone, PSD, PowCone3D and PowConeND; rewrite it with these"
     )
+
+
+def _whole(args: tuple[Any, ...], rows: np.ndarray, layout: ConeLayout) -> Rows:
+    return Rows("cone", args, rows.ravel(), np.ones(rows.size), layout)
 
 
 def _semidefinite(matrix: Any) -> Rows:
@@ -122,11 +119,17 @@ def _power(constraint: Any, args: tuple[Any, ...]) -> Rows:
     table, alpha = (table.T, alpha.T) if by_columns else (table, alpha)
     rows = np.column_stack([table, args[0].size + np.arange(table.shape[0])])
     layout = ConeLayout(power=tuple(tuple(float(a) for a in row) for row in alpha))
-    return Rows("cone", args, rows.ravel(), np.ones(rows.size), layout)
+    return _whole(args, rows, layout)
 
 
 SHOWN = 40
 """Number of characters of an atom's text that stand for it."""
+SIGNS = (
+    (("nonneg", "pos"), ">=", operator.ge),
+    (("nonpos", "neg"), "<=", operator.le),
+    (("PSD",), ">>", operator.rshift),
+    (("NSD",), "<<", operator.lshift),
+)
 UNREAD = ("boolean", "integer", "complex", "imag", "hermitian")
 
 
@@ -136,37 +139,19 @@ def of_attributes(variables: Sequence[cp.Variable]) -> Iterator[tuple[str, Any]]
     Raises ModelError: A variable is not real and continuous.
     """
     for variable in variables:
-        yield from _of_variable(variable)
-
-
-def _of_variable(variable: cp.Variable) -> Iterator[tuple[str, Any]]:
-    attributes = variable.attributes
-    for name in UNREAD:
-        if attributes.get(name):
-            raise ModelError(
-                f"variable {variable.name()!r} has the attribute {name}: only real, continuous ones are read"
-            )
-    if attributes.get("nonneg") or attributes.get("pos"):
-        yield f"{variable.name()} >= 0", variable >= 0
-    if attributes.get("nonpos") or attributes.get("neg"):
-        yield f"{variable.name()} <= 0", variable <= 0
-    if attributes.get("PSD"):
-        yield f"{variable.name()} >> 0", variable >> 0
-    if attributes.get("NSD"):
-        yield f"{variable.name()} << 0", variable << 0
-    if attributes.get("bounds") is not None:
-        low, high = (np.broadcast_to(_number(side), variable.shape) for side in attributes["bounds"])
-        flat = variable.flatten(order="F")
-        for symbol, sign, bound in ((">=", 1.0, low), ("<=", -1.0, high)):
-            finite = np.flatnonzero(np.isfinite(bound.ravel(order="F")))
+        attributes, name = variable.attributes, variable.name()
+        if wrong := [one for one in UNREAD if attributes.get(one)]:
+            raise ModelError(f"variable {name!r} has the attribute {wrong[0]}: only real, continuous ones are read")
+        for kinds, symbol, condition in SIGNS:
+            if any(attributes.get(one) for one in kinds):
+                yield f"{name} {symbol} 0", condition(variable, 0)
+        sides = attributes["bounds"] or ()
+        for (symbol, sign), side in zip(((">=", 1.0), ("<=", -1.0)), sides, strict=False):
+            number = dense(side.value if isinstance(side, cp.Expression) else side)  # cvxpy takes Parameters as well
+            bound = np.broadcast_to(number, variable.shape).ravel(order="F")
+            finite = np.flatnonzero(np.isfinite(bound))
             if finite.size:
-                side = bound.ravel(order="F")[finite]
-                yield f"{variable.name()} {symbol} bound", sign * flat[finite] >= sign * side
-
-
-def _number(side: Any) -> Any:
-    """Return a bound's value: cvxpy takes Parameters and expressions of them as well."""
-    return dense(side.value if isinstance(side, cp.Expression) else side)
+                yield f"{name} {symbol} bound", sign * variable.flatten(order="F")[finite] >= sign * bound[finite]
 
 
 def of_atoms(problem: cp.Problem) -> Iterator[tuple[str, Any]]:

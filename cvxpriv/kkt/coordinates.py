@@ -50,6 +50,11 @@ class Coordinates:
         ones = np.ones(rows.size)
         return sp.csc_array(sp.coo_array((ones, (rows, free[rows])), shape=(free.size, self.size)))
 
+    @cached_property
+    def _counts(self) -> Array:
+        """The number of entries that stand for each free number."""
+        return np.maximum(np.asarray(self.expansion.sum(axis=0)).ravel(), 1.0)
+
     def point(self) -> Array:
         """Return the variables' current values, flat; the mean where two entries stand for one number.
 
@@ -63,8 +68,7 @@ class Coordinates:
 
     def reduced(self, entries: Array) -> Array:
         """Return the flat point of all entries of all variables."""
-        counts = np.asarray(self.expansion.sum(axis=0)).ravel()
-        return np.asarray(self.expansion.T @ entries / np.maximum(counts, 1.0))
+        return np.asarray(self.expansion.T @ entries / self._counts)
 
     def place(self, x: Array) -> None:
         """Set the variables to the values of a flat point."""

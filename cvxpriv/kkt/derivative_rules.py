@@ -21,25 +21,19 @@ Floor = float | Array
 Rule = Callable[[cp.Expression, Sequence[Array], Floor], list[Interval]]
 
 
-def _point(values: Array) -> Interval:
-    return values, values
+def _smooth(slope: Callable[[Array, Floor], Array]) -> Rule:
+    """Return the rule of a function of one argument that has a slope everywhere, given a floor for its argument."""
+
+    def rule(_: cp.Expression, args: Sequence[Array], floor: Floor) -> list[Interval]:
+        found = slope(args[0], floor)
+        return [(found, found)]
+
+    return rule
 
 
 def _above(x: Array, floor: Floor) -> Array:
     """Return the argument of a function whose domain is x >= 0, lifted to ``floor``."""
     return np.maximum(np.maximum(x, 0.0), floor)
-
-
-def _entr(_: cp.Expression, args: Sequence[Array], floor: Floor) -> list[Interval]:
-    return [_point(-np.log(_above(args[0], floor)) - 1.0)]
-
-
-def _log(_: cp.Expression, args: Sequence[Array], floor: Floor) -> list[Interval]:
-    return [_point(1.0 / _above(args[0], floor))]
-
-
-def _log1p(_: cp.Expression, args: Sequence[Array], floor: Floor) -> list[Interval]:
-    return [_point(1.0 / _above(1.0 + args[0], floor))]
 
 
 def _relative_entropy(x: Array, y: Array, floor: Floor) -> tuple[Interval, Interval]:
@@ -66,27 +60,16 @@ def _kl_div(_: cp.Expression, args: Sequence[Array], floor: Floor) -> list[Inter
 def _power(atom: cp.Expression, args: Sequence[Array], floor: Floor) -> list[Interval]:
     """``x^p``; for p > 1 other than powers of two cvxpy's function ends at zero; 0 < p < 1 is steep there."""
     x, p = args[0], float(atom.p.value)
-    if p == 0.0:
-        return [_point(np.zeros_like(x))]
-    if p == 1.0:
-        return [_point(np.ones_like(x))]
     if p > 1.0:
-        return [_point(p * np.power(np.maximum(x, 0.0) if needs_nonnegative(p) else x, p - 1.0))]
-    return [_point(p * np.power(_above(x, floor), p - 1.0))]
+        slope = p * np.power(np.maximum(x, 0.0) if needs_nonnegative(p) else x, p - 1.0)
+    else:
+        slope = np.full_like(x, p) if p in (0.0, 1.0) else p * np.power(_above(x, floor), p - 1.0)
+    return [(slope, slope)]
 
 
-def _exp(_: cp.Expression, args: Sequence[Array], floor: Floor) -> list[Interval]:
-    return [_point(np.exp(args[0]))]
-
-
-def _logistic(_: cp.Expression, args: Sequence[Array], floor: Floor) -> list[Interval]:
-    x = args[0]
+def _logistic(x: Array) -> Array:
     tail = np.exp(-np.abs(x))
-    return [_point(np.where(x >= 0, 1.0, tail) / (1.0 + tail))]
-
-
-def _xexp(_: cp.Expression, args: Sequence[Array], floor: Floor) -> list[Interval]:
-    return [_point((1.0 + args[0]) * np.exp(args[0]))]
+    return np.asarray(np.where(x >= 0, 1.0, tail) / (1.0 + tail))
 
 
 def _abs(_: cp.Expression, args: Sequence[Array], floor: Floor) -> list[Interval]:
@@ -96,7 +79,8 @@ def _abs(_: cp.Expression, args: Sequence[Array], floor: Floor) -> list[Interval
 
 def _huber(atom: cp.Expression, args: Sequence[Array], floor: Floor) -> list[Interval]:
     bend = float(atom.M.value)
-    return [_point(2.0 * np.clip(args[0], -bend, bend))]
+    slope = 2.0 * np.clip(args[0], -bend, bend)
+    return [(slope, slope)]
 
 
 def _extreme(args: Sequence[Array], sign: float) -> list[Interval]:
@@ -108,28 +92,20 @@ def _extreme(args: Sequence[Array], sign: float) -> list[Interval]:
     return [(alone[k].astype(float), top[k].astype(float)) for k in range(len(args))]
 
 
-def _maximum(_: cp.Expression, args: Sequence[Array], floor: Floor) -> list[Interval]:
-    return _extreme(args, 1.0)
-
-
-def _minimum(_: cp.Expression, args: Sequence[Array], floor: Floor) -> list[Interval]:
-    return _extreme(args, -1.0)
-
-
 ELEMENTWISE: dict[type, Rule] = {
-    cp.entr: _entr,
-    cp.log: _log,
-    cp.log1p: _log1p,
+    cp.entr: _smooth(lambda x, floor: -np.log(_above(x, floor)) - 1.0),
+    cp.log: _smooth(lambda x, floor: 1.0 / _above(x, floor)),
+    cp.log1p: _smooth(lambda x, floor: 1.0 / _above(1.0 + x, floor)),
     cp.rel_entr: _rel_entr,
     cp.kl_div: _kl_div,
     Power: _power,
-    cp.exp: _exp,
-    cp.logistic: _logistic,
-    cp.xexp: _xexp,
+    cp.exp: _smooth(lambda x, _: np.exp(x)),
+    cp.logistic: _smooth(lambda x, _: _logistic(x)),
+    cp.xexp: _smooth(lambda x, _: (1.0 + x) * np.exp(x)),
     cp.abs: _abs,
     cp.huber: _huber,
-    cp.maximum: _maximum,
-    cp.minimum: _minimum,
+    cp.maximum: lambda _, args, floor: _extreme(args, 1.0),
+    cp.minimum: lambda _, args, floor: _extreme(args, -1.0),
 }
 
 

@@ -15,19 +15,10 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from cvxpriv.kkt.coordinates import Coordinates, dense
+from cvxpriv.kkt.coordinates import dense
 from cvxpriv.kkt.derivative_rules import domain_shortfall, elementwise_rule
-from cvxpriv.kkt.flat import Atom, Flat, Group, State, flatten
-from cvxpriv.kkt.jacobian_sets import (
-    Derivative,
-    DerivativeError,
-    Local,
-    add,
-    assembled,
-    clean,
-    compose,
-    intervals,
-)
+from cvxpriv.kkt.flat import Atom, Flat, Group, State
+from cvxpriv.kkt.jacobian_sets import Derivative, DerivativeError, Local, add, assembled, clean, compose, intervals
 from cvxpriv.kkt.ties import smooth_atom, untied
 from cvxpriv.kkt.vector_rules import extreme_of_stacked, vector_rule
 from cvxpriv.numerics.arrays import Array
@@ -47,38 +38,6 @@ class Slopes:
     kink: float = 0.0
     domain: float = 0.0
     floor: float = 0.0
-
-
-def derivative(
-    expression: cp.Expression,
-    coordinates: Coordinates,
-    *,
-    kink_tolerance: float = 0.0,
-    domain_tolerance: float = 0.0,
-    floor: float = 0.0,
-) -> Derivative:
-    """Return the generalised Jacobian of ``expression`` at its variables' current values.
-
-    `coordinates`: The variables of the columns; other variables in the expression are an error.
-    `kink_tolerance`, `domain_tolerance`, `floor`: See `Slopes`.
-    Raises DerivativeError: If an atom has no derivative there that is known here.
-    """
-    _require_values(expression, coordinates)
-    flat = flatten([expression], coordinates)
-    state = flat.state(coordinates.point())
-    atoms = slopes_at(flat, state, Slopes(kink_tolerance, domain_tolerance, floor))
-    return stacked(flat.M[flat.places[0]], atoms)
-
-
-def _require_values(expression: cp.Expression, coordinates: Coordinates) -> None:
-    for variable in expression.variables():
-        if variable.id not in coordinates.slices:
-            raise DerivativeError(f"variable {variable.name()!r} is not among the coordinates: add it")
-    empty = [leaf.name() for leaf in [*expression.parameters(), *expression.variables()] if leaf.value is None]
-    if empty:
-        raise DerivativeError(f"the expression has no value; give values to {', '.join(empty)}")
-    if expression.is_complex():
-        raise DerivativeError("complex arguments are not supported; write real and imaginary parts")
 
 
 def slopes_at(flat: Flat, state: State, how: Slopes) -> Derivative:
@@ -113,17 +72,14 @@ def stacked(rows: Any, atoms: Derivative) -> Derivative:
 
     Raises DerivativeError: Infinite slopes of opposite signs meet.
     """
-    n = atoms.base.shape[1]
-    part = sp.csc_array(rows)
     if not atoms.base.shape[0]:
-        return Derivative.smooth(part, atoms.exact)
-    own, through = part[:, :n], clean(part[:, n:])
-    base = clean(own + through @ atoms.base)
+        return Derivative.smooth(rows, atoms.exact)
+    base = clean(clean(rows) @ atoms.beside_variables)
     if np.isnan(base.data).any():
         raise DerivativeError(f"a sum of atoms: {OPPOSITE}")
     if not atoms.low.size:
         return Derivative.smooth(base, atoms.exact)
-    outer = clean(through @ atoms.outer)
+    outer = clean(sp.csc_array(rows)[:, atoms.base.shape[1] :] @ atoms.outer)
     used = np.flatnonzero(np.diff(sp.csc_array(outer).indptr) > 0)
     kinks = sp.csr_array(outer[:, used]), sp.csr_array(atoms.inner[used])
     return Derivative(base, *kinks, atoms.low[used], atoms.high[used], atoms.exact)

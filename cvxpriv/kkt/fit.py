@@ -46,8 +46,18 @@ class Columns:
         return sp.csc_array(sp.hstack(self.blocks)), np.concatenate(self.low), np.concatenate(self.high)
 
 
-class MultiplierFit:
-    """Unknowns for the multipliers of some rows, behind ``columns`` that the caller has put in front.
+def fitted_multipliers(
+    written: Written,
+    v: Array,
+    jacobian: Derivative,
+    active: Array,
+    columns: Columns,
+    among: Flags,
+    g: Array,
+    weights: Array,
+    sides: tuple[Flags, Flags],
+) -> Array:
+    """Return the multipliers of all rows that make the weighted gradient ``g`` smallest; zero for rows without.
 
     Equalities have free ones, nearly active inequalities nonnegative ones, cones those of their complementary face.
     Bounds on single variables have none: they absorb their part of the residual (`cvxpriv.kkt.multipliers`).
@@ -55,68 +65,63 @@ class MultiplierFit:
     `v`, (rows,): Values of the conditions.
     `jacobian`: Derivative of the conditions.
     `active`, (rows,): Slack up to which a row may carry a multiplier.
-    `among`: (rows,).
+    `columns`: Unknowns in front.
+    `among`, (rows,): Rows that may carry one at all.
     """
+    carrying = among & ~written.cone & (written.zero | (v >= -active))
+    carrying[written.singles()[0]] = False
+    kept, cone = np.flatnonzero(carrying), written.cone
+    place = columns.add(jacobian.base[kept].T, np.where(written.zero[kept], -np.inf, 0.0), np.inf)
+    links = _kinks(columns, jacobian, kept, place.start) if jacobian.low.size else np.zeros((0, 3), dtype=int)
+    rays, faces, layout = dual_face(written.layout, v[cone], active[cone], among[cone])
+    pull = -jacobian.base[np.flatnonzero(cone)].T
+    ray_place = columns.add(pull @ rays, 0.0, np.inf)
+    y, z = _least_squares(columns, links, (pull @ faces, layout), g, weights, sides)
+    chosen = np.zeros(written.c.size)
+    chosen[kept] = y[place]
+    chosen[cone] = rays @ y[ray_place] + faces @ z
+    return chosen
 
-    def __init__(
-        self, written: Written, v: Array, jacobian: Derivative, active: Array, columns: Columns, among: Flags
-    ) -> None:
-        self.written, self.jacobian, self.columns = written, jacobian, columns
-        carrying = among & ~written.cone & (written.zero | (v >= -active))
-        carrying[written.singles()[0]] = False
-        self.kept = np.flatnonzero(carrying)
-        free = written.zero[self.kept]
-        self.place = columns.add(jacobian.base[self.kept].T, np.where(free, -np.inf, 0.0), np.inf)
-        self.links = np.zeros((0, 3), dtype=int)
-        if jacobian.low.size:
-            self._add_kinks()
-        cone = written.cone
-        rays, self.faces, self.layout = dual_face(written.layout, v[cone], active[cone], among[cone])
-        self.rays, self.pull = rays, -jacobian.base[np.flatnonzero(cone)].T
-        self.ray_place = columns.add(self.pull @ rays, 0.0, np.inf)
 
-    def _add_kinks(self) -> None:
-        """Add a constraint's kink by two shares of its multiplier, at the low and at the high end."""
-        pairs = sp.coo_array(self.jacobian.outer[self.kept])
-        row, kink = (np.asarray(one) for one in pairs.coords)
-        directions = sp.csc_array((sp.diags_array(pairs.data) @ self.jacobian.inner[kink]).T)
-        low, high = self.jacobian.low[kink], self.jacobian.high[kink]
-        proper = np.isfinite(low) & np.isfinite(high)
-        held, ends = np.flatnonzero(proper), np.flatnonzero(~proper)
-        shares = [
-            self.columns.add(directions[:, held] @ sp.diags_array(side[held]), 0.0, np.inf) for side in (low, high)
-        ]
-        self.columns.add(directions[:, ends], low[ends], high[ends])
-        count = np.arange(held.size)
-        self.links = np.column_stack([self.place.start + row[held], *(share.start + count for share in shares)])
+def _kinks(columns: Columns, jacobian: Derivative, kept: np.ndarray, first: int) -> np.ndarray:
+    """Add constraints' kinks, each by two shares of its multiplier, at the low and at the high end; link the three."""
+    pairs = sp.coo_array(jacobian.outer[kept])
+    row, kink = (np.asarray(one) for one in pairs.coords)
+    directions = sp.csc_array((sp.diags_array(pairs.data) @ jacobian.inner[kink]).T)
+    low, high = jacobian.low[kink], jacobian.high[kink]
+    proper = np.isfinite(low) & np.isfinite(high)
+    held, ends = np.flatnonzero(proper), np.flatnonzero(~proper)
+    shares = [columns.add(directions[:, held] @ sp.diags_array(side[held]), 0.0, np.inf) for side in (low, high)]
+    columns.add(directions[:, ends], low[ends], high[ends])
+    count = np.arange(held.size)
+    return np.column_stack([first + row[held], *(share.start + count for share in shares)])
 
-    def solve(self, g: Array, weights: Array, sides: tuple[Flags, Flags]) -> Array:
-        """Return the multipliers of all rows that make the weighted gradient ``g`` smallest; zero for rows without."""
-        y, z = self._least_squares(g, weights, sides)
-        chosen = np.zeros(self.written.c.size)
-        chosen[self.kept] = y[self.place]
-        chosen[self.written.cone] = self.rays @ y[self.ray_place] + self.faces @ z
-        return chosen
 
-    def _least_squares(self, g: Array, weights: Array, sides: tuple[Flags, Flags]) -> tuple[Array, Array]:
-        M, low, high = self.columns.system()
-        n, count = g.size, len(self.links)
-        if count:
-            shares = self.links.ravel()
-            signs, rows = np.tile([-1.0, 1.0, 1.0], count), np.repeat(np.arange(count), 3)
-            M = sp.csc_array(sp.vstack([M, sp.coo_array((signs, (rows, shares)), shape=(count, M.shape[1]))]))
-            g = np.append(g, np.zeros(count))
-            sides = tuple(np.append(side, np.zeros(count, dtype=bool)) for side in sides)  # type: ignore[assignment]
-            weights = np.append(weights, np.full(count, COUPLING * max(1.0, float(weights.max(initial=0.0)))))
-        if self.layout.size:
-            N = self.pull @ self.faces
-            N = sp.csc_array(sp.vstack([N, sp.csc_array((g.size - N.shape[0], N.shape[1]))]))
-            return conic_least_squares(g, M, low, high, *sides, weights, (N, self.layout))
+def _least_squares(
+    columns: Columns,
+    links: np.ndarray,
+    cone: tuple[sp.csc_array, ConeLayout],
+    g: Array,
+    weights: Array,
+    sides: tuple[Flags, Flags],
+) -> tuple[Array, Array]:
+    M, low, high = columns.system()
+    n, count = g.size, len(links)
+    if count:
+        signs, rows = np.tile([-1.0, 1.0, 1.0], count), np.repeat(np.arange(count), 3)
+        M = sp.csc_array(sp.vstack([M, sp.coo_array((signs, (rows, links.ravel())), shape=(count, M.shape[1]))]))
+        g = np.append(g, np.zeros(count))
+        sides = tuple(np.append(side, np.zeros(count, dtype=bool)) for side in sides)  # type: ignore[assignment]
+        weights = np.append(weights, np.full(count, COUPLING * max(1.0, float(weights.max(initial=0.0)))))
+    N, layout = cone
+    if layout.size:
+        N = sp.csc_array(sp.vstack([N, sp.csc_array((g.size - N.shape[0], N.shape[1]))]))
+        return conic_least_squares(g, M, low, high, *sides, weights, (N, layout))
+    y = bounded_least_squares(g, M, low, high, *sides, weights)
+    for _ in range(COUPLING_ROUNDS if count else 0):
+        g[n:] += (M @ y)[n:]
         y = bounded_least_squares(g, M, low, high, *sides, weights)
-        for _ in range(COUPLING_ROUNDS if count else 0):
-            g[n:] += (M @ y)[n:]
-            y = bounded_least_squares(g, M, low, high, *sides, weights)
-        return y, np.zeros(0)
+    return y, np.zeros(0)
 
 
 Block = tuple[slice, Array]

@@ -6,7 +6,7 @@ relaxation, and its branches, bound the optimum.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ import cvxpy as cp
 import numpy as np
 
 from cvxpriv.kkt.coordinates import dense
+from cvxpriv.kkt.rebuilding import rebuilder
 from cvxpriv.numerics.arrays import Array
 
 KINDS = ("boolean", "integer")
@@ -113,23 +114,25 @@ def mixed_integer(problem: cp.Problem) -> MixedInteger | None:
     if not sets and not any(variable.attributes[kind] for variable in variables for kind in KINDS):
         return None
     twins = {variable.id: _twin(variable) for variable in variables}
-    walk = _Walk(twins)
-    objective = type(problem.objective)(walk.rebuilt(problem.objective.args[0]))
+    rebuilt = rebuilder(lambda node, _: twins[node.id] if isinstance(node, cp.Variable) else None)
+    objective = type(problem.objective)(rebuilt(problem.objective.args[0]))
     constraints = [
-        constraint.copy([walk.rebuilt(arg) for arg in constraint.args])
+        constraint.copy([rebuilt(arg) for arg in constraint.args])
         for constraint in problem.constraints
         if not isinstance(constraint, cp.FiniteSet)
     ]
-    restrictions: list[Restriction] = []
+    restrictions = []
     for variable in variables:
         flat = cp.vec(twins[variable.id], order="F")
-        for kind, entries in (("boolean", _entries(variable, "boolean")), ("integer", _entries(variable, "integer"))):
-            if not entries.size:
-                continue
-            allowed = np.array([0.0, 1.0]) if kind == "boolean" else None
-            restrictions.append(Restriction(flat[entries], allowed, variable.name()))
-    restrictions += [_of_set(constraint, walk) for constraint in sets]
-    constraints += list(_limits(restrictions))
+        for kind, allowed in zip(KINDS, (np.array([0.0, 1.0]), None), strict=True):
+            if (entries := _entries(variable, kind)).size:
+                restrictions.append(Restriction(flat[entries], allowed, variable.name()))
+    for one in sets:
+        values = np.unique(dense(one.vec.value).ravel())
+        restrictions.append(Restriction(cp.vec(rebuilt(one.args[0]), order="F"), values, str(one)[:40]))
+    for one in restrictions:
+        if one.allowed is not None:  # what finite sets imply for the relaxation
+            constraints += [one.expression >= float(one.allowed[0]), one.expression <= float(one.allowed[-1])]
     pairs = tuple((variable, twins[variable.id]) for variable in variables)
     return MixedInteger(problem, cp.Problem(objective, constraints), tuple(restrictions), pairs)
 
@@ -138,10 +141,12 @@ def _twin(variable: cp.Variable) -> cp.Variable:
     """Return a continuous variable with all other attributes; the variable itself where it is continuous."""
     if not any(variable.attributes[kind] for kind in KINDS):
         return variable
-    kept = {name: value for name, value in variable.attributes.items() if name not in KINDS and value is not None}
-    return cp.Variable(
-        variable.shape, name=variable.name(), **{name: one for name, one in kept.items() if one is not False}
-    )
+    kept = {
+        name: value
+        for name, value in variable.attributes.items()
+        if name not in KINDS and value is not None and value is not False
+    }
+    return cp.Variable(variable.shape, name=variable.name(), **kept)
 
 
 def _entries(variable: cp.Variable, kind: str) -> np.ndarray:
@@ -154,41 +159,3 @@ def _entries(variable: cp.Variable, kind: str) -> np.ndarray:
     index = variable.boolean_idx if kind == "boolean" else variable.integer_idx
     # cvxpy reads the list as numpy does: all first coordinates, then all second ones.
     return np.sort(np.ravel([places[tuple(np.asarray(one, dtype=int) for one in index)]]))
-
-
-def _of_set(constraint: cp.FiniteSet, walk: _Walk) -> Restriction:
-    expression, values = constraint.args[0], constraint.vec.value
-    return Restriction(
-        cp.vec(walk.rebuilt(expression), order="F"), np.unique(dense(values).ravel()), str(constraint)[:40]
-    )
-
-
-def _limits(restrictions: Sequence[Restriction]) -> Iterator[Any]:
-    """Return the constraints that finite sets imply for the relaxation."""
-    for one in restrictions:
-        if one.allowed is not None:
-            yield one.expression >= float(one.allowed[0])
-            yield one.expression <= float(one.allowed[-1])
-
-
-class _Walk:
-    """A walk over expressions that puts twins in the places of variables."""
-
-    def __init__(self, twins: dict[int, cp.Variable]) -> None:
-        self.twins = twins
-        self.seen: dict[int, Any] = {}
-
-    def rebuilt(self, node: Any) -> Any:
-        """Return the same expression of the twins."""
-        if id(node) not in self.seen:
-            self.seen[id(node)] = self._rebuilt(node)
-        return self.seen[id(node)]
-
-    def _rebuilt(self, node: Any) -> Any:
-        if isinstance(node, cp.Variable):
-            return self.twins[node.id]
-        if not node.args:
-            return node
-        args = [self.rebuilt(arg) for arg in node.args]
-        same = all(new is old for new, old in zip(args, node.args, strict=True))
-        return node if same else node.copy(args)

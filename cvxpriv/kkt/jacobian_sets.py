@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,11 @@ class Derivative:
     low: Array
     high: Array
     exact: bool = True
+
+    @cached_property
+    def beside_variables(self) -> sp.csr_array:
+        """The same single Jacobian of ``[x; t]``."""
+        return sp.csr_array(sp.vstack([sp.eye_array(self.base.shape[1]), self.base], format="csr"))
 
     @classmethod
     def smooth(cls, base: Any, exact: bool = True) -> Derivative:

@@ -81,19 +81,10 @@ class Parts:
 class Separable:
     """Atoms that act entry by entry on affine arguments: a row for each (entry, coordinate) that depends on it.
 
-    Attributes
-    ----------
-    rule, atom
-        Rule and atom of a `Term`.
-    place : int array
-        The atom's value among ``t`` that a row counts in.
-    share : array
-        The factor with which it counts.
-    coordinate : int array
-    rows : tuple of int array
-        The rows of the flat expressions that hold each argument.
-    tilts : tuple of array
-        Movement of each argument with the coordinate.
+    `rule`, `atom`: Of a `Term`.
+    `place`, `share`: The atom's value among ``t`` that a row counts in, and the factor.
+    `rows`: The rows of the flat expressions that hold each argument.
+    `tilts`: Movement of each argument with the coordinate.
     """
 
     rule: Rule
@@ -180,15 +171,18 @@ def decompose(
     several, mask = parts
     own = weight[flat.size :]
     frozen = np.where(mask, 0.0, own)
-    moved = np.flatnonzero(frozen)  # an infinite slope with weight zero counts nothing
-    with np.errstate(invalid="ignore"):
-        gradient = weight[: flat.size] + atoms.base[moved].T @ frozen[moved]
-    pull = atoms.outer.T @ frozen
-    kept = np.flatnonzero(pull)
-    directions = sp.csr_array(sp.diags_array(pull[kept]) @ atoms.inner[kept])
+    gradient, kept = weight[: flat.size], np.zeros(0, dtype=int)
+    directions = sp.csr_array((0, flat.size))
+    if moved := np.flatnonzero(frozen).tolist():  # an infinite slope with weight zero counts nothing
+        with np.errstate(invalid="ignore"):
+            gradient = gradient + atoms.base[moved].T @ frozen[moved]
+        if atoms.low.size:
+            pull = atoms.outer.T @ frozen
+            kept = np.flatnonzero(pull)
+            directions = sp.csr_array(sp.diags_array(pull[kept]) @ atoms.inner[kept])
     terms = [one.term(own, state) for one in several]
     used = tuple(term for term in terms if term.coordinate.size)
-    return Parts(np.asarray(gradient), used, (directions, atoms.low[kept], atoms.high[kept]))
+    return Parts(gradient, used, (directions, atoms.low[kept], atoms.high[kept]))
 
 
 def slopes(parts: Parts, frozen: Array, step: Array, floor: float, jumps_only: bool = False) -> tuple[Array, Array]:

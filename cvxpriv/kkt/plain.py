@@ -20,6 +20,7 @@ from cvxpy.transforms.partial_optimize import PartialProblem
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt.complex_numbers import is_complex, real_form
 from cvxpriv.kkt.integers import MixedInteger, mixed_integer
+from cvxpriv.kkt.rebuilding import Rebuild, rebuilder
 
 LOGIC = (logic.And, logic.Or, logic.Xor, logic.Not)
 
@@ -31,68 +32,41 @@ def lifted(problem: cp.Problem) -> cp.Problem:
     >>> len(lifted(cp.Problem(cp.Minimize(x + cp.transforms.indicator([x >= 1])))).constraints)
     1
     """
-    walk = _Walk()
-    objective = walk.rebuilt(problem.objective.args[0])
-    constraints = [walk.constraint(constraint) for constraint in problem.constraints]
-    if not walk.found:
-        return problem
-    constraints += walk.constraints
-    return cp.Problem(type(problem.objective)(objective), constraints)
+    found: list[Any] = []
 
-
-class _Walk:
-    """One walk over a problem, with the constraints that it finds."""
-
-    def __init__(self) -> None:
-        self.found = False
-        self.constraints: list[Any] = []
-        self.seen: dict[int, Any] = {}
-
-    def constraint(self, constraint: Any) -> Any:
-        """Return a constraint, written out."""
-        args = [self.rebuilt(arg) for arg in constraint.args]
-        same = all(new is old for new, old in zip(args, constraint.args, strict=True))
-        return constraint if same else constraint.copy(args)
-
-    def rebuilt(self, node: Any) -> Any:
-        """Return an expression, written out."""
-        if id(node) not in self.seen:
-            self.seen[id(node)] = self._rebuilt(node)
-        return self.seen[id(node)]
-
-    def _rebuilt(self, node: Any) -> Any:
+    def written_out(node: Any, rebuilt: Rebuild) -> Any:
         if isinstance(node, indicator):
-            self.found = True
-            self.constraints += [self.constraint(one) for one in node.args]
+            found.extend(map(rebuilt, node.args))
             return cp.Constant(0.0)
         if isinstance(node, PartialProblem):
-            self.found = True
             inner = node.args[0]
-            self.constraints += [self.constraint(one) for one in inner.constraints]
-            return self.rebuilt(inner.objective.args[0])
-        if not node.args:
-            return node
-        args = [self.rebuilt(arg) for arg in node.args]
+            found.extend(map(rebuilt, inner.constraints))
+            return rebuilt(inner.objective.args[0])
         if isinstance(node, LOGIC):
-            self.found = True
-            return self._in_numbers(node, args)
-        same = all(new is old for new, old in zip(args, node.args, strict=True))
-        return node if same else node.copy(args)
+            number, constraints = _in_numbers(node, [rebuilt(arg) for arg in node.args])
+            found.extend(constraints)
+            return number
+        return None
 
-    def _in_numbers(self, node: Any, args: list[Any]) -> Any:
-        """Return a boolean function as a number, with constraints that make it 0 or 1 where its arguments are."""
-        if isinstance(node, logic.Not):
-            return 1 - args[0]
-        value = cp.Variable(node.shape, boolean=True)
-        total = sum(args[1:], args[0])
-        if isinstance(node, logic.And):
-            self.constraints += [*(value <= arg for arg in args), value >= total - (len(args) - 1)]
-        elif isinstance(node, logic.Or):
-            self.constraints += [*(value >= arg for arg in args), value <= total]
-        else:
-            pairs = cp.Variable(node.shape, integer=True)
-            self.constraints += [total == 2 * pairs + value, pairs >= 0, pairs <= len(args) // 2]
-        return value
+    parts = [problem.objective.args[0], *problem.constraints]
+    rewritten = list(map(rebuilder(written_out), parts))
+    if all(new is old for new, old in zip(rewritten, parts, strict=True)):
+        return problem
+    return cp.Problem(type(problem.objective)(rewritten[0]), [*rewritten[1:], *found])
+
+
+def _in_numbers(node: Any, args: list[Any]) -> tuple[Any, list[Any]]:
+    """Return a boolean function as a number, with constraints that make it 0 or 1 where its arguments are."""
+    if isinstance(node, logic.Not):
+        return 1 - args[0], []
+    value = cp.Variable(node.shape, boolean=True)
+    total = sum(args[1:], args[0])
+    if isinstance(node, logic.And):
+        return value, [*(value <= arg for arg in args), value >= total - (len(args) - 1)]
+    if isinstance(node, logic.Or):
+        return value, [*(value >= arg for arg in args), value <= total]
+    pairs = cp.Variable(node.shape, integer=True)
+    return value, [total == 2 * pairs + value, pairs >= 0, pairs <= len(args) // 2]
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,16 +112,14 @@ def real_and_continuous(problem: cp.Problem, names: Mapping[str, Any]) -> Plain:
     if empty:
         raise ModelError(f"variable {empty[0]!r} has no value: assign one or solve first")
     whole = lifted(problem)
-    if whole is not problem:
-        names = {}
-    changed = whole is not problem
     if is_complex(whole):
         form = real_form(whole)
         form.place()
-        whole, names, changed = form.problem, {}, True
+        whole = form.problem
+    names = names if whole is problem else {}
     mixed = mixed_integer(whole)
     if mixed is None:
-        return Plain(whole, names, changed)
+        return Plain(whole, names, whole is not problem)
     names = _renamed(mixed, names)
     for variable, twin in mixed.twins:
         twin.save_value(variable.value)

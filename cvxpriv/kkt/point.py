@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from cvxpriv.kkt.derivative_rules import domain_shortfall
 from cvxpriv.kkt.derivatives import Slopes, slopes_at, stacked
-from cvxpriv.kkt.fit import Columns, MultiplierFit
+from cvxpriv.kkt.fit import Columns, fitted_multipliers
 from cvxpriv.kkt.flat import State
 from cvxpriv.kkt.jacobian_sets import Derivative
 from cvxpriv.kkt.multipliers import bounded_least_squares
@@ -90,8 +90,8 @@ class Point:
 
     def _fit(self, g: Array, columns: Columns, weights: Array, among: Flags) -> Array:
         """Return multipliers of these rows, without bounds on single variables, with any further ``columns``."""
-        system = MultiplierFit(self.written, self.v, self.jacobian, self.active, columns, among)
-        return system.solve(g, weights, self.sides(among))
+        rows = (self.written, self.v, self.jacobian, self.active)
+        return fitted_multipliers(*rows, columns, among, g, weights, self.sides(among))
 
     def complete(self, given: Array) -> Array:
         """Return all multipliers: the given ones, and for rows with NaN those that make the gradient smallest.
@@ -188,7 +188,7 @@ class Point:
     def _weights(self, multipliers: Array | None) -> Array:
         """Return the weights of each variable and each atom's value in the Lagrangian; the projection meets bounds."""
         written = self.written
-        weight: Array = written.sign * written.flat.M[[written.flat.places[0].start]].toarray()[0]
+        weight = written.sign * written.cost
         if multipliers is None:
             return weight
         signed = self.signed(multipliers)
@@ -197,8 +197,7 @@ class Point:
         return total
 
     def _split(self, weight: Array) -> Parts:
-        parts: Parts = decompose(weight, self.written.flat, self.state, self.atoms, self.written.separable)
-        return parts
+        return decompose(weight, self.written.flat, self.state, self.atoms, self.written.separable)
 
     def _enclosed(self, parts: Parts, frozen: Array, way: Array) -> tuple[Array, Columns]:
         """Return a gradient and the columns that span all others: separable kinks by entry, frozen ones as such.

@@ -9,31 +9,38 @@ jumps. A derivative at the point then says little. The proximal point does not j
 and the best element of every subdifferential, the Lagrangian has a gradient of ``step * steepness`` at most. No
 derivative is taken and no tolerance says what a tie is: cvxpy's own cone form of each atom carries its kinks.
 
-The program is solved by a conic solver that is not believed: its objective is strongly convex, so that a gap ``g`` of
-the answer, measured from the data, leaves ``p`` uncertain by ``sqrt(2 g size)``. An answer that is not accurate enough
-is no measurement.
+The program is the problem's own cone program with another objective, in the differences from ``x0``. CLARABEL solves
+it, and is not believed: its objective is strongly convex, so that a gap ``g`` of the answer, measured from the data,
+leaves ``p`` uncertain by ``sqrt(2 g size)``. An answer that is not accurate enough is no measurement; then ECOS and SCS
+are asked, through cvxpy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import cvxpy as cp
 import numpy as np
+import scipy.sparse as sp
 
-from cvxpriv.kkt.conic.solving import ConicSolution, solve_conic
+from cvxpriv.kkt.conic.certificates import clarabel_cones, solved_by_clarabel
+from cvxpriv.kkt.conic.compiling import Compilations
+from cvxpriv.kkt.conic.data import extract
+from cvxpriv.kkt.conic.program import ConeProgram, ConeResiduals, cone_residuals
+from cvxpriv.kkt.conic.solving import attempts
 from cvxpriv.kkt.coordinates import dense, held
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
-from cvxpriv.solvers.registry import DEFAULT_CHAIN, installed, solver_spec
+from cvxpriv.solvers.registry import DEFAULT_CHAIN
 
 ACCURACY = 1e-5
 """Largest uncertainty of a step, relative to the size of the point, for it to be a measurement."""
-ATTEMPTS = tuple((name, 1e-12) for name in DEFAULT_CHAIN)
-"""Solvers and tolerances that are tried until an answer is accurate enough."""
+PROVER, ASKED = "CLARABEL", 1e-12
+OTHERS = tuple((name, ASKED) for name in DEFAULT_CHAIN if name != PROVER)
+"""Solvers that are tried where CLARABEL's answer is not accurate enough."""
 LARGEST = 2_000
-"""Numbers in the variables up to which the second and third are: of more, they take hours, or factor a dense matrix."""
+"""Numbers in the variables up to which they are: of more, they take hours, or factor a dense matrix."""
 STEEP = 10.0
 """Size of the gradient from which on the objective is also divided by it: a steep one leaves no digits for the move."""
 
@@ -94,50 +101,89 @@ def proximal_step(problem: cp.Problem, steepness: float = 1.0) -> Proximal:
     >>> proximal_step(problem).step < 1e-9
     True
     """
-    start = [dense(variable.value) for variable in problem.variables()]
-    size = 1.0 + max((float(np.abs(value).max(initial=0.0)) for value in start), default=0.0)
-    if not np.isfinite(size):
-        return _unmeasured(size, "the point is not finite")
-    large = sum(value.size for value in start) > LARGEST
-    scales = [1.0, steepness] if STEEP < steepness < np.inf else [1.0]
-    why = "no solver takes the cones of its proximal program"
-    for scale in scales:
-        nearby = _program(problem, start, size, scale)
-        for solver, tolerance in [one for one in ATTEMPTS if one[0] in installed()][: 1 if large else None]:
-            with held(nearby.variables(), nearby.constraints):
-                try:
-                    solution = solve_conic(nearby, solver, solver_spec(solver).timed_options(tolerance))
-                except cp.error.SolverError:  # its cones are not this solver's
-                    continue
-                except Exception as error:  # atoms of cvxpy raise what they like while they are compiled
-                    return _unmeasured(size, f"its proximal program cannot be compiled ({error})")
-                accuracy = _accuracy(solution, size)
-                if accuracy <= ACCURACY:
-                    return Proximal(_largest_move(problem, start) / size, size, scale, accuracy)
-            why = f"its proximal point is not solved accurately ({solver}: {solution.status})"
-            why += f", and no other solver is asked for more than {LARGEST:,} numbers" if large else ""
-    return _unmeasured(size, why)
+    return Nearby(problem).step(steepness)
+
+
+class Nearby:
+    """The proximal programs of a problem, whose cone program is compiled once.
+
+    `shared`: Earlier compilations of the same expressions.
+    """
+
+    def __init__(self, problem: cp.Problem, shared: Compilations | None = None) -> None:
+        self._problem, self._shared = problem, shared or Compilations()
+
+    def step(self, steepness: float) -> Proximal:
+        """Return the step from the variables' current values: see `proximal_step`."""
+        start = np.concatenate([np.ravel(dense(one.value), order="F") for one in self._problem.variables()])
+        size = 1.0 + float(np.abs(start).max(initial=0.0))
+        if not np.isfinite(size):
+            return _unmeasured(size, "the point is not finite")
+        try:
+            for scale in [1.0, steepness] if STEEP < steepness < np.inf else [1.0]:
+                for residuals, move in self._answers(start, size, scale):
+                    if (accuracy := _accuracy(residuals, size)) <= ACCURACY:
+                        return Proximal(move / size, size, scale, accuracy)
+        except Exception as error:  # atoms of cvxpy raise what they like while they are compiled
+            return _unmeasured(size, f"its proximal program cannot be compiled ({error})")
+        why = "its proximal point is not solved accurately"
+        if start.size > LARGEST:
+            why += f", and no other solver is asked for more than {LARGEST:,} numbers"
+        return _unmeasured(size, why)
+
+    def _answers(self, start: Array, size: float, scale: float) -> Iterator[tuple[ConeResiduals | None, float]]:
+        """Yield the residuals of one solver's answer after the other's, and the largest move of an entry."""
+        yield self._by_clarabel(start, size, scale)
+        if start.size <= LARGEST:
+            variables = self._problem.variables()
+            nearby = _program(self._problem, size, scale)
+            with held(variables, nearby.constraints):
+                for solution in attempts(nearby, OTHERS):
+                    found = solution.residuals if not solution.error else None
+                    point = [np.ravel(dense(one.value), order="F") for one in variables] if found else [start]
+                    yield found, float(np.abs(np.concatenate(point) - start).max(initial=0.0))
+
+    def _by_clarabel(self, start: Array, size: float, scale: float) -> tuple[ConeResiduals | None, float]:
+        compiled = extract(self._problem, PROVER, {}, self._shared)
+        program = ConeProgram(**compiled.fields)
+        count = program.c.size
+        entries = compiled.variables(np.arange(1.0, count + 1.0)) or {}
+        numbers = [np.ravel(entries.get(one.id, np.nan), order="F") for one in self._problem.variables()]
+        places = np.concatenate(numbers)
+        free = places != 0.0  # an entry that is always zero has no column
+        if places.size != start.size or not np.isin(places[free], np.arange(1.0, count + 1.0)).all():
+            return None, 0.0
+        columns, wanted = places[free].astype(int) - 1, start[free]
+        weights = np.bincount(columns, minlength=count).astype(float)
+        centre = np.bincount(columns, wanted, minlength=count) / np.maximum(weights, 1.0)
+        nearby = replace(
+            program,
+            P=sp.csc_array(program.P / scale + sp.diags_array(weights / size)),
+            c=(program.c + program.P @ centre) / scale,
+            d=program.value(centre) / scale,
+            b=program.slack(centre),
+        )
+        cones = clarabel_cones(program.layout)
+        moved, dual = solved_by_clarabel(nearby.P, nearby.A, nearby.b, cones, ASKED, nearby.c)
+        if moved is None or dual is None:
+            return None, 0.0
+        residuals = cone_residuals(nearby, moved, dual)
+        return residuals, float(np.abs((centre + moved)[columns] - wanted).max(initial=0.0))
 
 
 def _unmeasured(size: float, why: str) -> Proximal:
     return Proximal(float("nan"), size, 1.0, float("inf"), why)
 
 
-def _program(problem: cp.Problem, start: Sequence[Array], size: float, steepness: float) -> cp.Problem:
+def _program(problem: cp.Problem, size: float, scale: float) -> cp.Problem:
     sign = -1.0 if isinstance(problem.objective, cp.Maximize) else 1.0
-    moves = [cp.sum_squares(variable - value) for variable, value in zip(problem.variables(), start, strict=True)]
-    objective = (sign / steepness) * problem.objective.args[0] + sum(moves) / (2.0 * size)
+    moves = [cp.sum_squares(variable - dense(variable.value)) for variable in problem.variables()]
+    objective = (sign / scale) * problem.objective.args[0] + sum(moves) / (2.0 * size)
     return cp.Problem(cp.Minimize(objective), problem.constraints)
 
 
-def _accuracy(solution: ConicSolution, size: float) -> float:
+def _accuracy(found: ConeResiduals | None, size: float) -> float:
     """Return the uncertainty of the step that an answer's exact residuals leave."""
-    if solution.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE) or solution.residuals is None or solution.error:
+    if found is None:
         return float("inf")
-    gap = solution.residuals.largest * (1.0 + abs(solution.residuals.objective))
-    return float(np.sqrt(2.0 * gap / size))
-
-
-def _largest_move(problem: cp.Problem, start: Sequence[Array]) -> float:
-    moves = [np.abs(dense(one.value) - value) for one, value in zip(problem.variables(), start, strict=True)]
-    return max((float(move.max(initial=0.0)) for move in moves), default=0.0)
+    return float(np.sqrt(2.0 * found.largest * (1.0 + abs(found.objective)) / size))

@@ -7,12 +7,14 @@ form is never above the true one, the feasible set never smaller, and each bound
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
 
 from cvxpriv.kkt.coordinates import dense
+from cvxpriv.kkt.rebuilding import Rebuild, rebuilder
 from cvxpriv.numerics.arrays import Array
 
 UNSURE = 16.0 * float(np.finfo(float).eps)
@@ -31,33 +33,24 @@ def with_every_eigenvalue(problem: cp.Problem, *, below: bool = False) -> cp.Pro
     >>> round(float(with_every_eigenvalue(thin).solve(solver="CLARABEL")), 3)
     31.623
     """
-    seen: dict[int, Any] = {}
-
-    def rebuilt(node: Any) -> Any:
-        if id(node) not in seen:
-            seen[id(node)] = _written_out(node, rebuilt, below)
-        return seen[id(node)]
-
     parts = [problem.objective.args[0], *problem.constraints]
-    rewritten = [rebuilt(part) for part in parts]
+    rewritten = list(map(rebuilder(partial(_written_out, below)), parts))
     if all(new is old for new, old in zip(rewritten, parts, strict=True)):
         return problem
     return cp.Problem(type(problem.objective)(rewritten[0]), rewritten[1:])
 
 
-def _written_out(node: Any, rebuilt: Any, below: bool) -> Any:
-    """Return an expression or constraint with its forms written out; itself where it has none."""
-    if not node.args or (isinstance(node, cp.Expression) and node.is_constant()):
+def _written_out(below: bool, node: Any, rebuilt: Rebuild) -> Any:
+    """Return an ill-conditioned form written out, and constants as they are."""
+    if isinstance(node, cp.Expression) and node.is_constant():
         return node
-    args = [rebuilt(arg) for arg in node.args]
     if isinstance(node, cp.QuadForm) and node.args[1].is_constant():
         matrix = dense(node.args[1].value)
         sign = 1.0 if node.is_convex() else -1.0
         values, vectors = _decomposed(sign * (matrix + matrix.T) / 2.0, below)
         if values.size and values[0] < THIN * values[-1]:
-            return sign * cp.sum_squares((np.sqrt(values)[:, None] * vectors.T) @ args[0])
-    same = all(new is old for new, old in zip(args, node.args, strict=True))
-    return node if same else node.copy(args)
+            return sign * cp.sum_squares((np.sqrt(values)[:, None] * vectors.T) @ rebuilt(node.args[0]))
+    return None
 
 
 def _decomposed(half: Array, below: bool) -> tuple[Array, Array]:

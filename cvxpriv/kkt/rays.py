@@ -8,8 +8,6 @@ direction, ten times further each time, and every constraint and the objective a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from cvxpriv.kkt.written import Written
@@ -30,33 +28,18 @@ LASTING = 0.5
 """Largest fall of the mean slope from one of the last steps to the next: that of a logarithm falls by more."""
 
 
-@dataclass(frozen=True)
-class Trial:
-    """The result of following a direction.
-
-    `reach`: The longest step at which the point was still feasible and better, in multiples of its size.
-    `slope`: Mean change of the objective for a step of one there, in the sense of a minimisation.
-    `endless`: Whether all steps were feasible and better, and the slope lasts.
-    """
-
-    reach: float = 0.0
-    slope: float = 0.0
-    endless: bool = False
-
-
-def improves_for_ever(written: Written, start: Array, direction: Array) -> Trial:
-    """Follow a direction from a feasible point.
+def improves_for_ever(written: Written, start: Array, direction: Array) -> bool:
+    """Return whether all steps from a feasible point along a direction are feasible and better, and the slope lasts.
 
     `start`, `direction`, (n,): Start and direction as flat vectors (`cvxpriv.kkt.coordinates`). The direction is also
-    tried without its smallest entries: the longest trial counts.
+    tried without its smallest entries.
     """
     largest = float(np.abs(direction).max(initial=0.0))
     if not (np.isfinite(direction).all() and largest > 0.0):
-        return Trial()
+        return False
     direction = direction / largest
     kept = {tuple(np.abs(direction) > noise) for noise in NOISE}
-    trials = [_followed(written, start, np.where(mask, direction, 0.0)) for mask in kept]
-    return max(trials, key=lambda trial: (trial.endless, trial.reach))
+    return any(_endless(written, start, np.where(mask, direction, 0.0)) for mask in kept)
 
 
 def feasible(written: Written, x: Array, tolerance: float = FEASIBLE) -> bool:
@@ -77,7 +60,7 @@ def _off(written: Written, x: Array) -> float:
     return float(violations(written, x).max(initial=0.0)) if known else float("inf")
 
 
-def _followed(written: Written, start: Array, direction: Array) -> Trial:
+def _endless(written: Written, start: Array, direction: Array) -> bool:
     size = 1.0 + float(np.abs(start).max(initial=0.0))
     value = written.sign * written.objective(written.state(start))
     slopes, worst = [], 0.0
@@ -85,14 +68,10 @@ def _followed(written: Written, start: Array, direction: Array) -> Trial:
         x = start + step * size * direction
         now = written.sign * written.objective(written.state(x))
         if not ((off := _off(written, x)) <= FEASIBLE and now < value):
-            break
+            return False
         worst = max(worst, off)
         slopes.append((value - now) / (step * size))
-    if not slopes:
-        return Trial()
-    coefficient = float(abs(written.flat.M[[written.flat.places[0].start]]).max())
     curved = bool(written.flat.atoms) or bool(written.cone.any())
-    if curved and worst > SQUARE * (slopes[-1] / coefficient) ** 2:
-        return Trial()
-    lasting = all(b >= LASTING * a for a, b in zip(slopes[-4:-1], slopes[-3:], strict=True))
-    return Trial(float(STEPS[len(slopes) - 1]), -slopes[-1], len(slopes) == STEPS.size and lasting)
+    if curved and worst > SQUARE * (slopes[-1] / float(np.abs(written.cost).max())) ** 2:
+        return False
+    return all(b >= LASTING * a for a, b in zip(slopes[-4:-1], slopes[-3:], strict=True))

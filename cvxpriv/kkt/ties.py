@@ -25,33 +25,17 @@ def _largest(values: Array, count: float) -> float:
     return float(ordered[int(count) - 1] - ordered[int(count)])
 
 
-def _lambda_max(atom: cp.Expression, matrix: Array) -> float:
-    return _largest(np.linalg.eigvalsh(matrix).astype(float), 1)
-
-
-def _lambda_sum_largest(atom: cp.Expression, matrix: Array) -> float:
-    return _largest(np.linalg.eigvalsh(matrix).astype(float), atom.k)
-
-
-def _sum_largest(atom: cp.Expression, entries: Array) -> float:
-    return _largest(entries, atom.k)
-
-
 def _sigma_max(atom: cp.Expression, matrix: Array) -> float:
     values = np.linalg.svd(matrix, compute_uv=False).astype(float)
     return min(_largest(values, 1), float(values[0]))  # a norm has a kink at zero
 
 
-def _nuclear_norm(atom: cp.Expression, matrix: Array) -> float:
-    return float(np.linalg.svd(matrix, compute_uv=False)[-1])
-
-
 SEPARATION: dict[type, Separation] = {
-    cp.lambda_max: _lambda_max,
-    cp.lambda_sum_largest: _lambda_sum_largest,
-    cp.sum_largest: _sum_largest,
+    cp.lambda_max: lambda atom, matrix: _largest(np.linalg.eigvalsh(matrix).astype(float), 1),
+    cp.lambda_sum_largest: lambda atom, matrix: _largest(np.linalg.eigvalsh(matrix).astype(float), atom.k),
+    cp.sum_largest: lambda atom, entries: _largest(entries, atom.k),
     cp.sigma_max: _sigma_max,
-    cp.normNuc: _nuclear_norm,
+    cp.normNuc: lambda atom, matrix: float(np.linalg.svd(matrix, compute_uv=False)[-1]),
 }
 
 

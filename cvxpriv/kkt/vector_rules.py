@@ -73,14 +73,10 @@ def _tied(m: int, group: np.ndarray, score: Array, sign: Array, kink: float) -> 
     )
 
 
-def _max(atom: cp.Expression, values: Sequence[Array], kink: float, floor: float) -> list[Local]:
+def _extreme(atom: cp.Expression, values: Sequence[Array], kink: float, floor: float) -> list[Local]:
     x = _flat(values[0])
-    return [_tied(atom.size, groups(atom, values[0].shape), x, np.ones(x.size), kink)]
-
-
-def _min(atom: cp.Expression, values: Sequence[Array], kink: float, floor: float) -> list[Local]:
-    x = _flat(values[0])
-    return [_tied(atom.size, groups(atom, values[0].shape), -x, np.ones(x.size), kink)]
+    score = x if isinstance(atom, cp.max) else -x
+    return [_tied(atom.size, groups(atom, values[0].shape), score, np.ones(x.size), kink)]
 
 
 def _norm_inf(atom: cp.Expression, values: Sequence[Array], kink: float, floor: float) -> list[Local]:
@@ -101,10 +97,7 @@ def _quad_over_lin(atom: cp.Expression, values: Sequence[Array], kink: float, fl
     entries, every, first = np.arange(x.size), np.arange(atom.size), np.zeros(atom.size, dtype=int)
     if y > 0:
         slope, fall = 2.0 * x / y, -squares / (y * y)
-        return [
-            intervals(group, entries, slope, slope),
-            intervals(every, first, fall, fall),
-        ]
+        return [intervals(group, entries, slope, slope), intervals(every, first, fall, fall)]
     if y < 0 or squares.any():
         raise DerivativeError(
             f"atom 'quad_over_lin': the denominator is {y:.3g}; it must be positive: repair the point"
@@ -149,8 +142,8 @@ RULES: dict[type, Callable[[cp.Expression, Sequence[Array], float, float], list[
     norm1: _norm1,
     Pnorm: _pnorm,
     norm_inf: _norm_inf,
-    cp.max: _max,
-    cp.min: _min,
+    cp.max: _extreme,
+    cp.min: _extreme,
     cp.quad_over_lin: _quad_over_lin,
     GeoMean: _geo_mean,
     cp.QuadForm: _quad_form,

@@ -61,6 +61,11 @@ class Written:
         """Absolute values of ``C``."""
         return abs(self.C)
 
+    @cached_property
+    def cost(self) -> Array:
+        """The objective's row of coefficients of ``[x; t]``."""
+        return np.asarray(self.flat.M[[self.flat.places[0].start]].toarray()[0])
+
     @classmethod
     def of(cls, problem: cp.Problem, names: Mapping[str, cp.Constraint] | None = None) -> Written:
         """Take a problem apart.
@@ -105,8 +110,7 @@ class Written:
 
         `gradient`, (n,): Gradient of the objective. Without it the slope counts as 1.
         """
-        row = abs(self.flat.M[[self.flat.places[0].start]])
-        size = float((row @ np.abs(np.nan_to_num(state.v, posinf=0.0, neginf=0.0)))[0])
+        size = float(np.abs(self.cost) @ np.abs(np.nan_to_num(state.v, posinf=0.0, neginf=0.0)))
         slope = 1.0 if gradient is None else float(np.abs(gradient[np.abs(gradient) < np.inf]).max(initial=0.0))
         return max(size, min(1.0, slope)) or 1.0
 
@@ -147,8 +151,9 @@ class Written:
         unit = np.concatenate([np.ones(self.flat.size), np.minimum(steepness, 1.0)])
         size = self.absolute
         terms = size @ np.abs(np.nan_to_num(state.v, posinf=0.0, neginf=0.0)) + np.abs(self.c)
-        if size.nnz:
-            terms += sp.csr_array(size @ sp.diags_array(unit)).max(axis=1).toarray().ravel()
+        filled = np.flatnonzero(np.diff(size.indptr))
+        if filled.size:
+            terms[filled] += np.maximum.reduceat(size.data * unit[size.indices], size.indptr[filled])
         if self.layout.size:
             terms[self.cone] = self._spread(np.maximum.reduceat(terms[self.cone], self.layout.starts))
         return np.where(terms > 0.0, terms, 1.0)

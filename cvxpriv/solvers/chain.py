@@ -153,26 +153,14 @@ def solve(
 ) -> Solution:
     """Solve along a chain of solvers and return the first answer that is `optimal`, else the first inaccurate one.
 
-    Parameters
-    ----------
-    attempt_by : callable
-        Maps (solver name, full option set) to an Attempt, for example by `try_solver`. Keep one problem per solver:
-        alternating solvers on one problem compiles it again each time.
-    read : callable
-        Maps a solver name to (values, duals, objective) of that problem, by name: the values repaired, the objective at
-        the repaired values. A solver's own value is not used: CLARABEL calls `optimal` a point slightly outside the
-        domain, where the objective is infinite.
-    chain : sequence of str
-        Solvers in the order to try.
-    tolerance : float, optional
-        Requested feasibility and gap; None is each solver's own from the table.
-    options : mapping, optional
-        Options of the first solver of the chain, which override its tolerance set.
-
-    Raises
-    ------
-    SolverFailure
-        No solver of the chain has an answer; the message lists every attempt.
+    `attempt_by`: Maps (solver name, full option set) to an Attempt, for example by `try_solver`. Keep one problem per
+    solver: alternating solvers on one problem compiles it again each time.
+    `read`: Maps a solver name to (values, duals, objective) of that problem, by name: the values repaired, the
+    objective there. A solver's own value is not used: CLARABEL calls `optimal` a point slightly outside the domain,
+    where the objective is infinite.
+    `tolerance`: Requested feasibility and gap; None is each solver's own from the table.
+    `options`: Options of the first solver of the chain, which override its tolerance set.
+    Raises SolverFailure: No solver of the chain has an answer; the message lists every attempt.
     """
     attempts: list[Attempt] = []
     second_best: Solution | None = None

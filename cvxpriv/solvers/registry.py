@@ -76,20 +76,8 @@ def _clarabel(tolerance: float) -> dict[str, Any]:
     `tol_ktratio`, which tells a solution from a certificate, follows when the tolerance is tighter than its default of
     1e-6 allows for.
     """
-    return {
-        "tol_gap_abs": tolerance,
-        "tol_gap_rel": tolerance,
-        "tol_feas": tolerance,
-        "tol_infeas_abs": tolerance,
-        "tol_infeas_rel": tolerance,
-        "tol_ktratio": min(1e-6, 100 * tolerance),
-        "max_iter": 200,
-    }
-
-
-def _ecos(tolerance: float) -> dict[str, Any]:
-    """Return options for gap and feasibility to the tolerance, with twice the default number of iterations."""
-    return {"abstol": tolerance, "reltol": tolerance, "feastol": tolerance, "max_iters": 200}
+    names = ("tol_gap_abs", "tol_gap_rel", "tol_feas", "tol_infeas_abs", "tol_infeas_rel")
+    return {**dict.fromkeys(names, tolerance), "tol_ktratio": min(1e-6, 100 * tolerance), "max_iter": 200}
 
 
 def _scs(tolerance: float) -> dict[str, Any]:
@@ -108,15 +96,8 @@ def _osqp(tolerance: float) -> dict[str, Any]:
     a dense one of 500 variables and 250 equations 4,500 (3 s). There polishing leaves residuals of 8e-14; 1e-8 was not
     reached in 200,000 (4 minutes), and without its end there is no polishing.
     """
-    return {
-        "eps_abs": tolerance,
-        "eps_rel": tolerance,
-        "eps_prim_inf": tolerance,
-        "eps_dual_inf": tolerance,
-        "max_iter": 100_000,
-        "time_limit": 10.0,
-        "polishing": True,
-    }
+    names = ("eps_abs", "eps_rel", "eps_prim_inf", "eps_dual_inf")
+    return {**dict.fromkeys(names, tolerance), "max_iter": 100_000, "time_limit": 10.0, "polishing": True}
 
 
 def _highs(tolerance: float) -> dict[str, Any]:
@@ -135,32 +116,16 @@ def _highs(tolerance: float) -> dict[str, Any]:
     }
 
 
-def _piqp(tolerance: float) -> dict[str, Any]:
-    """Return options for residuals and gap to the tolerance."""
-    return {
-        "eps_abs": tolerance,
-        "eps_rel": tolerance,
-        "eps_duality_gap_abs": tolerance,
-        "eps_duality_gap_rel": tolerance,
-    }
-
-
-def _proxqp(tolerance: float) -> dict[str, Any]:
-    """Return options for residuals to the tolerance."""
-    return {"eps_abs": tolerance, "eps_rel": 0.0}
-
-
-def _daqp(tolerance: float) -> dict[str, Any]:
-    """Return options for feasibilities to the tolerance; an active set ends at a corner or not at all."""
-    return {"primal_tol": tolerance, "dual_tol": tolerance}
-
+PROGRAMS = frozenset({"zero", "nonneg", "quadratic"})
+"""Linear and quadratic programs."""
+CONES = PROGRAMS | {"soc", "exp", "power", "psd"}
 
 SOLVERS: Mapping[str, SolverSpec] = {
     spec.name: spec
     for spec in (
         SolverSpec(
             "CLARABEL",
-            frozenset({"zero", "nonneg", "soc", "exp", "power", "psd", "quadratic"}),
+            CONES,
             1e-10,
             _clarabel,
             "Apache-2.0",
@@ -171,14 +136,14 @@ SOLVERS: Mapping[str, SolverSpec] = {
             "ECOS",
             frozenset({"zero", "nonneg", "soc", "exp"}),
             1e-9,
-            _ecos,
+            lambda tolerance: {"abstol": tolerance, "reltol": tolerance, "feastol": tolerance, "max_iters": 200},
             "GPL-3.0",
             "interior point; the most accurate of the three on small entropy problems",
             "reltol",
         ),
         SolverSpec(
             "SCS",
-            frozenset({"zero", "nonneg", "soc", "exp", "power", "psd", "quadratic"}),
+            CONES,
             1e-7,
             _scs,
             "MIT",
@@ -187,7 +152,7 @@ SOLVERS: Mapping[str, SolverSpec] = {
         ),
         SolverSpec(
             "OSQP",
-            frozenset({"zero", "nonneg", "quadratic"}),
+            PROGRAMS,
             1e-6,
             _osqp,
             "Apache-2.0",
@@ -196,7 +161,7 @@ SOLVERS: Mapping[str, SolverSpec] = {
         ),
         SolverSpec(
             "HIGHS",
-            frozenset({"zero", "nonneg", "quadratic"}),
+            PROGRAMS,
             1e-9,
             _highs,
             "MIT",
@@ -205,27 +170,29 @@ SOLVERS: Mapping[str, SolverSpec] = {
         ),
         SolverSpec(
             "PIQP",
-            frozenset({"zero", "nonneg", "quadratic"}),
+            PROGRAMS,
             1e-9,
-            _piqp,
+            lambda tolerance: dict.fromkeys(
+                ("eps_abs", "eps_rel", "eps_duality_gap_abs", "eps_duality_gap_rel"), tolerance
+            ),
             "BSD-2-Clause",
             "interior point and proximal; linear and quadratic problems",
             "eps_rel",
         ),
         SolverSpec(
             "PROXQP",
-            frozenset({"zero", "nonneg", "quadratic"}),
+            PROGRAMS,
             1e-8,
-            _proxqp,
+            lambda tolerance: {"eps_abs": tolerance, "eps_rel": 0.0},
             "BSD-2-Clause",
             "augmented Lagrangian; linear and quadratic problems",
             "eps_abs",
         ),
         SolverSpec(
             "DAQP",
-            frozenset({"zero", "nonneg", "quadratic"}),
+            PROGRAMS,
             1e-9,
-            _daqp,
+            lambda tolerance: {"primal_tol": tolerance, "dual_tol": tolerance},
             "MIT",
             "dual active set; small dense quadratic problems",
             "primal_tol",

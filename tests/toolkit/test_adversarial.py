@@ -59,7 +59,7 @@ def test_a_thousand_problems_are_judged_right(part: int) -> None:
 
 def test_a_false_verdict_is_noticed() -> None:
     x = cp.Variable(name="x")
-    known = Known("k", cp.Problem(cp.Minimize(x), [x >= 1]), value=1.0, answers={"lie": {x: np.array(2.0)}})
+    known = Known(cp.Problem(cp.Minimize(x), [x >= 1]), value=1.0, answers={"lie": {x: np.array(2.0)}}, name="k")
     rows = [("A", "optimal", 1.0, "WRONG"), ("B", "optimal", 2.0, "agrees"), ("C", "infeasible", np.nan, "agrees")]
     rows += [("lie", "claimed", 2.0, "agrees"), ("D", "optimal", 1.0, "agrees"), ("E", "optimal", 1 + 1e-5, "WRONG")]
     table = pd.DataFrame(rows, columns=["solver", "status", "objective", "verdict"]).assign(reason="")
@@ -78,7 +78,7 @@ def test_an_eigenvalue_that_cvxpy_drops_makes_no_problem_unbounded() -> None:
     x = cp.Variable(2, name="x")
     problem = cp.Problem(cp.Maximize(x[0]), [cp.quad_form(x, np.diag([1e-3, 1e8])) <= 1])
     truth = np.array([1e3**0.5, 0.0])
-    table = judged(Known("thin", problem, value=1e3**0.5, answers={"truth": {x: truth}, "lie": {x: truth / 2}}))
+    table = judged(Known(problem, value=1e3**0.5, answers={"truth": {x: truth}, "lie": {x: truth / 2}}))
     assert "agrees" not in set(table.loc[table["status"] == "unbounded", "verdict"])
 
 
@@ -134,7 +134,7 @@ def test_a_bound_counts_rounding_in_the_units_of_its_row() -> None:
 def test_a_direction_on_the_edge_of_a_cone_does_not_improve_for_ever(entries: tuple[float, ...], endless: bool) -> None:
     x = cp.Variable(3, name="x")
     problem = cp.Problem(cp.Maximize(x[2]), [cp.SOC(x[0], x[1:])])
-    assert improves_for_ever(Written.of(problem), np.zeros(3), np.array(entries)).endless is endless
+    assert improves_for_ever(Written.of(problem), np.zeros(3), np.array(entries)) is endless
 
 
 def test_a_matrix_fraction_has_its_value_at_a_singular_matrix() -> None:
@@ -173,7 +173,7 @@ def test_a_feasible_point_with_poor_multipliers_is_wrong_beside_a_better_one() -
 
 def test_a_certificate_that_is_off_by_1e_8_proves_nothing_of_a_point_at_1e8() -> None:
     x = cp.Variable(name="x")
-    table = judged(Known("far", cp.Problem(cp.Minimize(x), [1e-8 * x >= 1]), value=1e8))
+    table = judged(Known(cp.Problem(cp.Minimize(x), [1e-8 * x >= 1]), value=1e8))
     assert table.loc[["CLARABEL", "HIGHS"], "verdict"].tolist() == ["agrees", "agrees"]
     assert table.loc[["CLARABEL", "HIGHS"], "known_by"].tolist() == ["certified", "certified"]
 
@@ -181,7 +181,7 @@ def test_a_certificate_that_is_off_by_1e_8_proves_nothing_of_a_point_at_1e8() ->
 def test_a_direction_that_is_off_by_1e_9_is_no_ray() -> None:
     x = cp.Variable(2, name="x")
     problem = cp.Problem(cp.Maximize(x[0]), [x[0] <= 1e9 * x[1], x[1] <= 1])
-    table = judged(Known("far", problem, value=1e9))
+    table = judged(Known(problem, value=1e9))
     assert "WRONG" not in set(table.loc[table["status"] == "optimal", "verdict"])
 
 
@@ -219,7 +219,7 @@ def test_terms_of_14463_that_cancel_make_no_right_answer_wrong() -> None:
     truth = np.array([1.0, 2, -1, 3, -4])
     assert np.allclose(HS268_P @ truth + HS268_Q, 0)
     problem = cp.Problem(cp.Minimize(cost), [HS268_A @ x >= HS268_B])
-    table = judged(Known("HS268", problem, value=0.0, unit=14463.0, answers={"truth": {x: truth}}))
+    table = judged(Known(problem, value=0.0, unit=14463.0, answers={"truth": {x: truth}}))
     assert "WRONG" not in set(table["verdict"])
 
 
@@ -232,7 +232,7 @@ def test_a_bound_on_one_entry_of_a_symmetric_matrix_bounds_both(form: str) -> No
     problem = cp.Problem(cp.Minimize(cp.trace(X)), [X[0, 1] >= 1, *([X >> 0] if form == "symmetric" else [])])
     X.value = np.ones((2, 2))
     assert residuals(problem, None).natural < 1e-12
-    assert set(judged(Known("entry", problem, value=2.0))["verdict"]) == {"agrees"}
+    assert set(judged(Known(problem, value=2.0))["verdict"]) == {"agrees"}
 
 
 @pytest.mark.parametrize("name", ["power", "geometric mean", "matrix fraction"])
@@ -243,7 +243,7 @@ def test_the_end_of_an_atoms_domain_carries_a_multiplier(name: str) -> None:
         "geometric mean": (cp.Problem(cp.Minimize(cp.sum(y) - cp.geo_mean(y)), [y <= 4]), 0.0),
         "matrix fraction": (cp.Problem(cp.Minimize(cp.matrix_frac(np.ones(2), X) + cp.trace(X))), 2 * 2**0.5),
     }[name]
-    table = judged(Known(name, problem, value=value), "SCS", "CLARABEL")
+    table = judged(Known(problem, value=value, name=name), "SCS", "CLARABEL")
     assert set(table["verdict"]) <= {"agrees", "loose"}
 
 
@@ -260,25 +260,23 @@ def test_a_power_of_six_ends_at_zero_as_cvxpy_says_and_one_of_four_does_not() ->
 def test_indicators_and_inner_problems_are_written_out() -> None:
     x, y = cp.Variable(name="x"), cp.Variable(name="y")
     inside = cp.Problem(cp.Minimize(cp.square(x) + indicator([x >= 1])))
-    assert set(judged(Known("indicator", inside, value=1.0))["verdict"]) == {"agrees"}
+    assert set(judged(Known(inside, value=1.0))["verdict"]) == {"agrees"}
     best = partial_optimize(cp.Problem(cp.Minimize(cp.square(x - y) + y), [y >= 1]), [y])
     nested = cp.Problem(cp.Minimize(best + x))
-    assert set(judged(Known("partial", nested, value=1.75))["verdict"]) == {"agrees"}
+    assert set(judged(Known(nested, value=1.75))["verdict"]) == {"agrees"}
 
 
 def test_weights_of_a_power_cone_that_miss_their_sum_by_rounding_are_taken() -> None:
     x = cp.Variable(3, name="x")
     cone = cp.PowConeND(x[:2], x[2], np.array([0.3, 0.7 + 1e-8]))
-    table = judged(
-        Known("power", cp.Problem(cp.Maximize(x[2]), [cone, x[0] + x[1] <= 1]), value=0.3**0.3 * 0.7**0.7), "SCS"
-    )
+    table = judged(Known(cp.Problem(cp.Maximize(x[2]), [cone, x[0] + x[1] <= 1]), value=0.3**0.3 * 0.7**0.7), "SCS")
     assert table.loc["SCS", "verdict"] == "agrees"
 
 
 def test_one_constraint_object_may_stand_in_a_problem_twice() -> None:
     x = cp.Variable(name="x")
     row = x >= 1
-    assert set(judged(Known("twice", cp.Problem(cp.Minimize(x), [row, row]), value=1.0))["verdict"]) == {"agrees"}
+    assert set(judged(Known(cp.Problem(cp.Minimize(x), [row, row]), value=1.0))["verdict"]) == {"agrees"}
 
 
 def test_solvers_print_nothing_and_warn_of_nothing(

@@ -7,8 +7,8 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from cvxpriv.errors import ModelError
-from cvxpriv.kkt.conic import cones
-from cvxpriv.kkt.conic.cones import ConeLayout
+from cvxpriv.kkt.conic.cones import ConeLayout, exponential, power, symmetric
+from cvxpriv.kkt.conic.cones.layout import onto_dual
 
 MANY = 10_000
 # Moreau's three facts hold to rounding: a few hundred units in the last place at the scale of the point.
@@ -48,14 +48,14 @@ def near_exponential_boundary(seed: int) -> np.ndarray:
 
 @pytest.mark.parametrize("points", [extreme_points(1, 3), near_exponential_boundary(2)], ids=["extreme", "boundary"])
 def test_exponential_projection_is_moreaus_decomposition(points: np.ndarray) -> None:
-    projected = cones.project_exponential(points)
-    dual = cones.project_exponential_dual(-points)
+    projected = exponential.project_exponential(points)
+    dual = onto_dual(exponential.project_exponential)(-points)
     room = slack(points)[:, None]
     assert (np.abs(projected - dual - points) <= room).all()
     assert_orthogonal(projected, dual, points)
     # Membership is exact, so the points are first moved by the slack towards the inside.
-    assert cones.in_exponential(projected + room * [-1, 1, 3]).all()
-    assert cones.in_exponential_dual(dual + room * [-1, 1, 1]).all()
+    assert exponential.in_exponential(projected + room * [-1, 1, 3]).all()
+    assert exponential.in_exponential_dual(dual + room * [-1, 1, 1]).all()
 
 
 @pytest.mark.parametrize("count", [2, 4])
@@ -63,19 +63,19 @@ def test_power_projection_is_moreaus_decomposition(count: int) -> None:
     points = extreme_points(3, count + 1)
     alpha = np.random.default_rng(4).dirichlet(np.full(count, 0.5), points.shape[0]) + 1e-3
     alpha /= alpha.sum(axis=1, keepdims=True)
-    projected = cones.project_power(points, alpha)
-    dual = cones.project_power_dual(-points, alpha)
+    projected = power.project_power(points, alpha)
+    dual = onto_dual(lambda v: power.project_power(v, alpha))(-points)
     room = slack(points)
     assert (np.abs(projected - dual - points) <= room[:, None]).all()
     assert_orthogonal(projected, dual, points)
-    for member, point in ((cones.in_power, projected), (cones.in_power_dual, dual)):
+    for member, point in ((power.in_power, projected), (power.in_power_dual, dual)):
         height = np.maximum(np.abs(point[:, -1]) - room, 0.0)
         assert member(point[:, :-1] + room[:, None], height, alpha).all()
 
 
 def test_second_order_projection_is_moreaus_decomposition() -> None:
     points = extreme_points(5, 4)
-    projected, dual = cones.project_second_order(points), cones.project_second_order(-points)
+    projected, dual = symmetric.project_second_order(points), symmetric.project_second_order(-points)
     assert (np.abs(projected - dual - points) <= slack(points)[:, None]).all()
     assert_orthogonal(projected, dual, points)
     for part in (projected, dual):
@@ -83,14 +83,14 @@ def test_second_order_projection_is_moreaus_decomposition() -> None:
 
 
 @pytest.mark.parametrize("triangle", ["lower", "upper"])
-def test_semidefinite_projection_is_moreaus_decomposition(triangle: cones.Triangle) -> None:
+def test_semidefinite_projection_is_moreaus_decomposition(triangle: symmetric.Triangle) -> None:
     points = extreme_points(6, 6)[::5]
-    projected = cones.project_semidefinite(points, 3, triangle)
-    dual = cones.project_semidefinite(-points, 3, triangle)
+    projected = symmetric.project_semidefinite(points, 3, triangle)
+    dual = symmetric.project_semidefinite(-points, 3, triangle)
     assert (np.abs(projected - dual - points) <= slack(points)[:, None]).all()
     assert_orthogonal(projected, dual, points)
     for part in (projected, dual):
-        smallest = np.linalg.eigvalsh(cones.matrices_from_triangles(part, 3, triangle)).min(axis=1)
+        smallest = np.linalg.eigvalsh(symmetric.matrices_from_triangles(part, 3, triangle)).min(axis=1)
         assert (smallest >= -slack(points)).all()
 
 
@@ -99,21 +99,21 @@ def test_triangles_keep_the_inner_product_and_name_their_entries() -> None:
     matrices = rng.standard_normal((2, 3, 3))
     matrices = matrices + matrices.transpose(0, 2, 1)
     for triangle in ("lower", "upper"):
-        a, b = cones.triangles_from_matrices(matrices, triangle)
+        a, b = symmetric.triangles_from_matrices(matrices, triangle)
         assert a @ b == pytest.approx(np.sum(matrices[0] * matrices[1]), rel=1e-13)
-        back = cones.matrices_from_triangles(np.array([a, b]), 3, triangle)
+        back = symmetric.matrices_from_triangles(np.array([a, b]), 3, triangle)
         np.testing.assert_allclose(back, matrices, rtol=1e-14)
     # Columns of the lower triangle: (0,0) (1,0) (2,0) (1,1) (2,1) (2,2); of the upper: (0,0) (0,1) (1,1) (0,2) ...
-    assert [*zip(*map(list, cones.triangle_indices(3, "lower")), strict=True)][1:4] == [(1, 0), (2, 0), (1, 1)]
-    assert [*zip(*map(list, cones.triangle_indices(3, "upper")), strict=True)][1:4] == [(0, 1), (1, 1), (0, 2)]
+    assert [*zip(*map(list, symmetric.triangle_indices(3, "lower")), strict=True)][1:4] == [(1, 0), (2, 0), (1, 1)]
+    assert [*zip(*map(list, symmetric.triangle_indices(3, "upper")), strict=True)][1:4] == [(0, 1), (1, 1), (0, 2)]
 
 
 def test_exponential_projection_agrees_with_a_search_along_the_boundary() -> None:
     """An independent route: minimise the distance to the boundary ray of slope rho over rho alone."""
     for point in np.random.default_rng(8).standard_normal((50, 3)):
-        if cones.in_exponential(point[None])[0] or cones.in_exponential_dual(-point[None])[0]:
+        if exponential.in_exponential(point[None])[0] or exponential.in_exponential_dual(-point[None])[0]:
             continue
-        distance = np.linalg.norm(cones.project_exponential(point[None])[0] - point)
+        distance = np.linalg.norm(exponential.project_exponential(point[None])[0] - point)
 
         def to_ray(rho: float, point: np.ndarray = point) -> float:
             ray = np.array([rho, 1.0, np.exp(rho)])
@@ -127,12 +127,12 @@ def test_exponential_projection_agrees_with_a_search_along_the_boundary() -> Non
 
 
 def test_known_projections() -> None:
-    face = cones.project_exponential(np.array([[-2.0, -3.0, 5.0], [-2.0, -3.0, -5.0], [1.0, 1.0, np.e]]))
+    face = exponential.project_exponential(np.array([[-2.0, -3.0, 5.0], [-2.0, -3.0, -5.0], [1.0, 1.0, np.e]]))
     np.testing.assert_array_equal(face, [[-2, 0, 5], [-2, 0, 0], [1, 1, np.e]])
     # The apex is nearest to every point of the polar cone, and exactly so.
-    np.testing.assert_array_equal(cones.project_exponential(np.array([[1.0, 0.0, -1.0]])), [[0, 0, 0]])
+    np.testing.assert_array_equal(exponential.project_exponential(np.array([[1.0, 0.0, -1.0]])), [[0, 0, 0]])
     # sqrt(x y) >= |z|: by symmetry the nearest point to (0, 0, 3) is a multiple of (1, 1, 1), hence its mean.
-    nearest = cones.project_power(np.array([[0.0, 0.0, 3.0]]), np.array([[0.5, 0.5]]))
+    nearest = power.project_power(np.array([[0.0, 0.0, 3.0]]), np.array([[0.5, 0.5]]))
     np.testing.assert_allclose(nearest, [[1, 1, 1]], rtol=1e-14)
 
 
@@ -147,13 +147,15 @@ def test_layout_projects_every_block_as_its_own_cone() -> None:
     assert projected[0] == 0.0
     assert dual[0] == v[0]
     for name in ("soc[0]", "soc[2]"):
-        np.testing.assert_array_equal(projected[cut[name]], cones.project_second_order(v[None, cut[name]])[0])
+        np.testing.assert_array_equal(projected[cut[name]], symmetric.project_second_order(v[None, cut[name]])[0])
     np.testing.assert_array_equal(
-        projected[cut["psd[1]"]], cones.project_semidefinite(v[None, cut["psd[1]"]], 3, "upper")[0]
+        projected[cut["psd[1]"]], symmetric.project_semidefinite(v[None, cut["psd[1]"]], 3, "upper")[0]
     )
-    np.testing.assert_array_equal(dual[cut["exp[1]"]], cones.project_exponential_dual(v[None, cut["exp[1]"]])[0])
+    np.testing.assert_array_equal(
+        dual[cut["exp[1]"]], onto_dual(exponential.project_exponential)(v[None, cut["exp[1]"]])[0]
+    )
     alpha = np.array([[0.2, 0.3, 0.5]])
-    np.testing.assert_array_equal(projected[cut["power[1]"]], cones.project_power(v[None, cut["power[1]"]], alpha)[0])
+    np.testing.assert_array_equal(projected[cut["power[1]"]], power.project_power(v[None, cut["power[1]"]], alpha)[0])
     np.testing.assert_allclose(projected - layout.project_dual(-v), v, atol=1e-15)
 
 

@@ -139,7 +139,7 @@ def test_sources_are_named() -> None:
 def lie(value: float) -> Item:
     """One item with a stored answer that may only be called WRONG."""
     x = cp.Variable(name="x")
-    known = Known("least", cp.Problem(cp.Minimize(cp.square(x - 1))), value=0.0, answers={"truth": {x: np.array(1.0)}})
+    known = Known(cp.Problem(cp.Minimize(cp.square(x - 1))), value=0.0, answers={"truth": {x: np.array(1.0)}})
     return Item("mine", "least", known, {"stored": Stored({"x": value}, solver="SCS", version="1")}, ("WRONG",))
 
 

@@ -53,7 +53,7 @@ def test_the_reference_may_be_given_and_a_formulation_of_another_value_is_wrong(
     assert found.table.set_index("formulation")["verdict"].to_dict() == {"right": "agrees", "shifted": "WRONG"}
     assert "not the same problem" in found.table["reason"][1]
     assert found.best()["formulation"] == "right"
-    assert "shifted by ECOS: solves its own problem" in str(found)
+    assert "WRONG    optimal  solves its own problem" in str(found)
 
 
 def test_a_solver_that_does_not_take_a_formulation_has_no_row_there() -> None:

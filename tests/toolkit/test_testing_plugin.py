@@ -125,5 +125,5 @@ def test_other_test_runners_have_the_same_check() -> None:
     x = cp.Variable(2, name="x")
     problem = cp.Problem(cp.Minimize(np.array([0, 10]) @ x - cp.sum(cp.entr(x))), [cp.sum(x) == 1])
     assert set(assert_solvers_agree(problem, ["CLARABEL", "ECOS"]).verdicts) == {"CLARABEL", "ECOS"}
-    with pytest.raises(Disagreement, match="1 of 3 answers do not agree to 1e-06\nverdict"):
+    with pytest.raises(Disagreement, match="1 of 3 answers do not agree to 1e-06\nEvery answer"):
         assert_solvers_agree(problem, ["CLARABEL", "ECOS"], answers={"mine": {"x": [0.5, 0.5]}})

@@ -11,7 +11,7 @@ import pytest
 from cvxpriv.certify.answers import Answer, Context
 from cvxpriv.certify.contradictions import settle
 from cvxpriv.certify.proofs import Growth, Proofs
-from cvxpriv.certify.verdicts import CERTIFIED, SMALL, Tolerances, Verdict, judge, judge_claim, worst_of
+from cvxpriv.certify.verdicts import CERTIFIED, SMALL, Tolerances, Verdict, judge, judge_claim
 from cvxpriv.certify.yardstick import Measures
 from cvxpriv.kkt.conic.certificates import Certificate
 from cvxpriv.kkt.conic.program import CONDITIONS, ConeResiduals
@@ -24,9 +24,7 @@ POINT = {"x": np.ones(1)}
 def cone(worst: str = "gap", size: float = 1e-9) -> ConeResiduals:
     relative = dict.fromkeys(CONDITIONS, 1e-12) | {worst: size}
     figures = dict.fromkeys(CONDITIONS, 0.0)
-    return ConeResiduals(
-        **figures, relative=relative, claimed=relative, objective=1.0, worst=worst, worst_block="exp[1]"
-    )
+    return ConeResiduals(figures, relative, relative, 1.0, worst, "exp[1]")
 
 
 def seen(**changes: Any) -> tuple[Answer, Context]:
@@ -199,7 +197,7 @@ def test_a_closed_form_that_is_only_near_is_wrong(
 
 def test_the_worst_verdict_wins_and_of_equals_the_first() -> None:
     verdicts = [Verdict("loose", "a"), Verdict("WRONG", "b"), Verdict("failed", "c"), Verdict("WRONG", "d")]
-    assert worst_of(verdicts).reason == "b"
+    assert max(verdicts, key=lambda one: one.rank).reason == "b"
 
 
 def solved(name: str, objective: float = 1.0, **changes: Any) -> Answer:

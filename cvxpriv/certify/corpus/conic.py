@@ -7,7 +7,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.certify.corpus.known import INFEASIBLE, UNBOUNDED, Known
+from cvxpriv.certify.corpus.known import INFEASIBLE, UNBOUNDED, Known, at, least, most
 from cvxpriv.numerics.arrays import Array
 
 
@@ -18,15 +18,12 @@ def ball(rng: np.random.Generator) -> Known:
     x = cp.Variable(n, name="x")
     if rng.integers(2):
         radius = 0.5 * float(np.linalg.norm(a))
-        problem = cp.Problem(cp.Minimize(cp.norm(x - a)), [cp.norm(x) <= radius])
-        return Known("ball", problem, value=radius, answers={"truth": {x: a / 2}, "lie": {x: a / 4}})
+        return Known(least(cp.norm(x - a), [cp.norm(x) <= radius]), value=radius, answers=at(x, truth=a / 2, lie=a / 4))
     A = rng.normal(size=(n, n)) + 2 * np.eye(n)
     u = np.linalg.solve(A.T, a)
     answer = -np.linalg.solve(A, u) / np.linalg.norm(u)
-    problem = cp.Problem(cp.Minimize(a @ x), [cp.SOC(cp.Constant(1.0), A @ x)])
-    return Known(
-        "ball", problem, value=-float(np.linalg.norm(u)), answers={"truth": {x: answer}, "lie": {x: 0.9 * answer}}
-    )
+    problem = least(a @ x, [cp.SOC(cp.Constant(1.0), A @ x)])
+    return Known(problem, value=-float(np.linalg.norm(u)), answers=at(x, truth=answer, lie=0.9 * answer))
 
 
 def thin_ellipsoid(rng: np.random.Generator) -> Known:
@@ -37,14 +34,8 @@ def thin_ellipsoid(rng: np.random.Generator) -> Known:
     c[int(rng.integers(n))] = 1.0
     value = float(np.sqrt((c * c / d).sum()))
     x = cp.Variable(n, name="x")
-    problem = cp.Problem(cp.Maximize(c @ x), [cp.quad_form(x, np.diag(d)) <= 1])
-    return Known(
-        "thin ellipsoid",
-        problem,
-        value=value,
-        unit=value,
-        answers={"truth": {x: c / d / value}, "lie": {x: np.zeros(n)}},
-    )
+    problem = most(c @ x, [cp.quad_form(x, np.diag(d)) <= 1])
+    return Known(problem, value=value, unit=value, answers=at(x, truth=c / d / value, lie=np.zeros(n)))
 
 
 def softmin(rng: np.random.Generator) -> Known:
@@ -56,15 +47,14 @@ def softmin(rng: np.random.Generator) -> Known:
     rows = [cp.sum(x) == 1, *([x >= 0] if rng.integers(2) else [])]
     entropy = cp.sum(cp.entr(x)) if rng.integers(2) else -cp.sum(cp.rel_entr(x, np.ones(n)))
     value = float(c.min() - np.log(weights.sum()))
-    problem = cp.Problem(cp.Minimize(c @ x - entropy), rows)
     return Known(
-        "softmin",
-        problem,
+        least(c @ x - entropy, rows),
         value=value,
-        answers={
-            "truth": {x: weights / weights.sum()},
-            "lie": {x: np.full(n, 1 / n) + 0.1 * (np.arange(n) == 0) - 0.1 * (np.arange(n) == 1)},
-        },
+        answers=at(
+            x,
+            truth=weights / weights.sum(),
+            lie=np.full(n, 1 / n) + 0.1 * (np.arange(n) == 0) - 0.1 * (np.arange(n) == 1),
+        ),
     )
 
 
@@ -73,8 +63,8 @@ def barrier(rng: np.random.Generator) -> Known:
     n = int(rng.integers(1, 6))
     c = 10.0 ** rng.uniform(-2, 2, n)
     x = cp.Variable(n, name="x", pos=bool(rng.integers(2)))
-    problem = cp.Problem(cp.Minimize(c @ x - cp.sum(cp.log(x))))
-    return Known("barrier", problem, value=n + float(np.log(c).sum()), answers={"truth": {x: 1 / c}, "lie": {x: 2 / c}})
+    problem = least(c @ x - cp.sum(cp.log(x)))
+    return Known(problem, value=n + float(np.log(c).sum()), answers=at(x, truth=1 / c, lie=2 / c))
 
 
 def soft_maximum(rng: np.random.Generator) -> Known:
@@ -82,18 +72,11 @@ def soft_maximum(rng: np.random.Generator) -> Known:
     n, total = int(rng.integers(1, 6)), float(rng.normal())
     x = cp.Variable(n, name="x")
     if rng.integers(2):
-        problem = cp.Problem(cp.Minimize(cp.log_sum_exp(x)), [cp.sum(x) == total])
-        return Known(
-            "soft maximum", problem, value=total / n + float(np.log(n)), answers={"truth": {x: np.full(n, total / n)}}
-        )
+        problem = least(cp.log_sum_exp(x), [cp.sum(x) == total])
+        return Known(problem, value=total / n + float(np.log(n)), answers=at(x, truth=np.full(n, total / n)))
     floor = rng.normal(size=n)
-    problem = cp.Problem(cp.Minimize(cp.sum(cp.exp(x))), [x >= floor])
-    return Known(
-        "soft maximum",
-        problem,
-        value=float(np.exp(floor).sum()),
-        answers={"truth": {x: floor}, "lie": {x: floor + 0.5}},
-    )
+    problem = least(cp.sum(cp.exp(x)), [x >= floor])
+    return Known(problem, value=float(np.exp(floor).sum()), answers=at(x, truth=floor, lie=floor + 0.5))
 
 
 def powers(rng: np.random.Generator) -> Known:
@@ -104,14 +87,9 @@ def powers(rng: np.random.Generator) -> Known:
     whole = p == 4.0
     best = np.sign(-c) * (1.0 / p) ** (1.0 / (p - 1.0)) if whole or c < 0 else 0.0
     answer = max(best, floor)
-    problem = cp.Problem(cp.Minimize(cp.power(x, p) + c * x), [x >= floor, x <= 4])
+    problem = least(cp.power(x, p) + c * x, [x >= floor, x <= 4])
     value = answer**p + c * answer if answer >= 0 or whole else 0.0
-    return Known(
-        "powers",
-        problem,
-        value=float(value),
-        answers={"truth": {x: np.array(answer)}, "lie": {x: np.array(answer + 0.4)}},
-    )
+    return Known(problem, value=float(value), answers=at(x, truth=np.array(answer), lie=np.array(answer + 0.4)))
 
 
 def geometric_mean(rng: np.random.Generator) -> Known:
@@ -121,15 +99,10 @@ def geometric_mean(rng: np.random.Generator) -> Known:
     if rng.integers(2):
         c = rng.uniform(0.5, 2, n)
         answer = 1 / (n * c)
-        problem = cp.Problem(cp.Maximize(cp.geo_mean(x)), [c @ x <= 1])
-        return Known(
-            "geometric mean",
-            problem,
-            value=float(np.prod(answer) ** (1 / n)),
-            answers={"truth": {x: answer}, "lie": {x: answer / 2}},
-        )
-    problem = cp.Problem(cp.Minimize(cp.sum(x) - cp.geo_mean(x)), [x <= 4])
-    return Known("geometric mean", problem, value=0.0, answers={"truth": {x: np.zeros(n)}, "lie": {x: np.ones(n)}})
+        problem = most(cp.geo_mean(x), [c @ x <= 1])
+        return Known(problem, value=float(np.prod(answer) ** (1 / n)), answers=at(x, truth=answer, lie=answer / 2))
+    problem = least(cp.sum(x) - cp.geo_mean(x), [x <= 4])
+    return Known(problem, value=0.0, answers=at(x, truth=np.zeros(n), lie=np.ones(n)))
 
 
 def fractions(rng: np.random.Generator) -> Known:
@@ -139,9 +112,9 @@ def fractions(rng: np.random.Generator) -> Known:
     cost = cp.quad_over_lin(x, y) + a * y
     floor = float(rng.choice([1.0, 0.0]))
     value, best = 2 * np.sqrt(a) * floor, floor / np.sqrt(a)
-    problem = cp.Problem(cp.Minimize(cost), [x >= floor, x <= 5])
+    problem = least(cost, [x >= floor, x <= 5])
     answers: dict[str, Any] = {"lie": {x: np.array(floor + 0.5), y: np.array(best + 0.5)}}
-    return Known("fractions", problem, value=value, answers=answers)
+    return Known(problem, value=value, answers=answers)
 
 
 def spectrahedron(rng: np.random.Generator) -> Known:
@@ -153,10 +126,8 @@ def spectrahedron(rng: np.random.Generator) -> Known:
     form = int(rng.integers(3))
     X = cp.Variable((n, n), name="X", PSD=form == 0, symmetric=form == 1)
     rows = [cp.trace(X) == 1, *([X >> 0] if form else []), *([X == X.T] if form == 2 else [])]
-    problem = cp.Problem(cp.Minimize(cp.trace(C @ X)), rows)
-    return Known(
-        "spectrahedron", problem, value=float(eigenvalues[0]), answers={"truth": {X: np.outer(Q[:, 0], Q[:, 0])}}
-    )
+    problem = least(cp.trace(C @ X), rows)
+    return Known(problem, value=float(eigenvalues[0]), answers=at(X, truth=np.outer(Q[:, 0], Q[:, 0])))
 
 
 def entrywise_matrix(rng: np.random.Generator) -> Known:
@@ -167,10 +138,7 @@ def entrywise_matrix(rng: np.random.Generator) -> Known:
     rows = [X[0, 1] >= a, *([X >> 0] if form else []), *([X == X.T] if form == 2 else [])]
     answer = np.zeros((n, n))
     answer[:2, :2] = a
-    problem = cp.Problem(cp.Minimize(cp.trace(X)), rows)
-    return Known(
-        "entrywise matrix", problem, value=2 * a, answers={"truth": {X: answer}, "lie": {X: answer + np.eye(n)}}
-    )
+    return Known(least(cp.trace(X), rows), value=2 * a, answers=at(X, truth=answer, lie=answer + np.eye(n)))
 
 
 def matrix_functions(rng: np.random.Generator) -> Known:
@@ -181,31 +149,19 @@ def matrix_functions(rng: np.random.Generator) -> Known:
     X = cp.Variable((n, n), name="X", symmetric=True)
     if kind == 0:
         value = n + float(np.linalg.slogdet(A)[1])
-        problem = cp.Problem(cp.Minimize(cp.trace(A @ X) - cp.log_det(X)))
-        return Known("matrix functions", problem, value=value, answers={"truth": {X: np.linalg.inv(A)}})
+        return Known(least(cp.trace(A @ X) - cp.log_det(X)), value=value, answers=at(X, truth=np.linalg.inv(A)))
     if kind == 1:
         a = rng.normal(size=n)
-        problem = cp.Problem(cp.Minimize(cp.matrix_frac(a, X) + cp.trace(X)))
-        return Known("matrix functions", problem, value=2 * float(np.linalg.norm(a)))
+        return Known(least(cp.matrix_frac(a, X) + cp.trace(X)), value=2 * float(np.linalg.norm(a)))
     if kind == 2:
-        problem = cp.Problem(cp.Minimize(cp.lambda_max(X)), [cp.trace(X) == n])
-        return Known(
-            "matrix functions",
-            problem,
-            value=1.0,
-            answers={"truth": {X: np.eye(n)}, "lie": {X: np.diag(np.r_[n, np.zeros(n - 1)])}},
-        )
+        problem = least(cp.lambda_max(X), [cp.trace(X) == n])
+        return Known(problem, value=1.0, answers=at(X, truth=np.eye(n), lie=np.diag(np.r_[n, np.zeros(n - 1)])))
     left, sizes, right = np.linalg.svd(B)
     kept = np.maximum(sizes - 0.5, 0.0)
     Y = cp.Variable((n, n), name="Y")
-    problem = cp.Problem(cp.Minimize(0.5 * cp.sum_squares(Y - B) + 0.5 * cp.normNuc(Y)))
+    problem = least(0.5 * cp.sum_squares(Y - B) + 0.5 * cp.normNuc(Y))
     value = 0.5 * float(np.square(kept - sizes).sum()) + 0.5 * float(kept.sum())
-    return Known(
-        "matrix functions",
-        problem,
-        value=value,
-        answers={"truth": {Y: np.asarray((left * kept) @ right, dtype=float)}, "lie": {Y: B}},
-    )
+    return Known(problem, value=value, answers=at(Y, truth=np.asarray((left * kept) @ right, dtype=float), lie=B))
 
 
 def empty_cone(rng: np.random.Generator) -> Known:
@@ -213,15 +169,13 @@ def empty_cone(rng: np.random.Generator) -> Known:
     n, kind = int(rng.integers(2, 5)), int(rng.integers(4))
     x = cp.Variable(n, name="x")
     if kind == 0:
-        return Known("empty cone", cp.Problem(cp.Minimize(x[0]), [cp.norm(x) <= 1, cp.sum(x) >= 2 * n]), INFEASIBLE)
+        return Known(least(x[0], [cp.norm(x) <= 1, cp.sum(x) >= 2 * n]), INFEASIBLE)
     if kind == 1:
-        return Known(
-            "empty cone", cp.Problem(cp.Minimize(x[0]), [cp.sum(cp.exp(x)) <= 0.5 * n, cp.sum(x) >= 0]), INFEASIBLE
-        )
+        return Known(least(x[0], [cp.sum(cp.exp(x)) <= 0.5 * n, cp.sum(x) >= 0]), INFEASIBLE)
     if kind == 2:
         X = cp.Variable((n, n), name="X", PSD=True)
-        return Known("empty cone", cp.Problem(cp.Minimize(X[0, 0]), [cp.trace(X) == -1]), INFEASIBLE)
-    return Known("empty cone", cp.Problem(cp.Maximize(cp.sum(cp.log(x))), [cp.sum(x) <= -1]), INFEASIBLE)
+        return Known(least(X[0, 0], [cp.trace(X) == -1]), INFEASIBLE)
+    return Known(most(cp.sum(cp.log(x)), [cp.sum(x) <= -1]), INFEASIBLE)
 
 
 def endless_cone(rng: np.random.Generator) -> Known:
@@ -229,14 +183,12 @@ def endless_cone(rng: np.random.Generator) -> Known:
     kind = int(rng.integers(4))
     x = cp.Variable(2, name="x")
     if kind == 0:
-        return Known(
-            "endless cone", cp.Problem(cp.Minimize(x[1] - 2 * x[0]), [cp.norm(x[:1]) <= x[1]]), UNBOUNDED, -np.inf
-        )
+        return Known(least(x[1] - 2 * x[0], [cp.norm(x[:1]) <= x[1]]), UNBOUNDED, -np.inf)
     if kind == 1:
-        return Known("endless cone", cp.Problem(cp.Maximize(cp.sum(cp.log(x)))), UNBOUNDED, np.inf)
+        return Known(most(cp.sum(cp.log(x))), UNBOUNDED, np.inf)
     if kind == 2:
-        return Known("endless cone", cp.Problem(cp.Minimize(x[0]), [cp.exp(x[0]) <= x[1]]), UNBOUNDED, -np.inf)
-    return Known("endless cone", cp.Problem(cp.Maximize(cp.sqrt(x[0]) - x[1]), [x[1] >= 0]), UNBOUNDED, np.inf)
+        return Known(least(x[0], [cp.exp(x[0]) <= x[1]]), UNBOUNDED, -np.inf)
+    return Known(most(cp.sqrt(x[0]) - x[1], [x[1] >= 0]), UNBOUNDED, np.inf)
 
 
 def never_reached(rng: np.random.Generator) -> Known:
@@ -244,11 +196,11 @@ def never_reached(rng: np.random.Generator) -> Known:
     kind = int(rng.integers(3))
     x = cp.Variable(2, name="x")
     problems = (
-        cp.Problem(cp.Minimize(cp.exp(x[0]) + cp.square(x[1]))),
-        cp.Problem(cp.Minimize(x[1]), [cp.quad_over_lin(1.0, x[0]) <= x[1]]),
-        cp.Problem(cp.Minimize(cp.inv_pos(x[0]) + cp.square(x[1] - 1))),
+        least(cp.exp(x[0]) + cp.square(x[1])),
+        least(x[1], [cp.quad_over_lin(1.0, x[0]) <= x[1]]),
+        least(cp.inv_pos(x[0]) + cp.square(x[1] - 1)),
     )
-    return Known("never reached", problems[kind], value=0.0)
+    return Known(problems[kind], value=0.0)
 
 
 def no_interior(rng: np.random.Generator) -> Known:
@@ -256,15 +208,14 @@ def no_interior(rng: np.random.Generator) -> Known:
     a = float(rng.uniform(0.5, 2))
     x, y = cp.Variable(name="x"), cp.Variable(name="y")
     if rng.integers(2):
-        problem = cp.Problem(cp.Minimize(y), [cp.norm(cp.hstack([x, 0 * x])) <= x, x <= a, y >= x - a])
-        return Known("no interior", problem, value=-a)
+        return Known(least(y, [cp.norm(cp.hstack([x, 0 * x])) <= x, x <= a, y >= x - a]), value=-a)
     block = cp.bmat(
         [
             [cp.Constant(np.zeros((1, 1))), cp.reshape(x, (1, 1), order="F")],
             [cp.reshape(x, (1, 1), order="F"), cp.reshape(y, (1, 1), order="F")],
         ]
     )
-    return Known("no interior", cp.Problem(cp.Minimize(y + a * x), [block >> 0, y >= 1]), value=1.0, unit=1.0 + a)
+    return Known(least(y + a * x, [block >> 0, y >= 1]), value=1.0, unit=1.0 + a)
 
 
 def tiny_cone(rng: np.random.Generator) -> Known:
@@ -274,8 +225,8 @@ def tiny_cone(rng: np.random.Generator) -> Known:
     c: Array = rng.normal(size=n)
     x = cp.Variable(n, name="x")
     answer = centre - radius * c / np.linalg.norm(c)
-    problem = cp.Problem(cp.Minimize(c @ x), [cp.norm(x - centre) <= radius])
-    return Known("tiny cone", problem, value=float(c @ answer), unit=max(1.0, radius), answers={"truth": {x: answer}})
+    problem = least(c @ x, [cp.norm(x - centre) <= radius])
+    return Known(problem, value=float(c @ answer), unit=max(1.0, radius), answers=at(x, truth=answer))
 
 
 FAMILIES = (

@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.certify.corpus.known import INFEASIBLE, OPTIMAL, UNBOUNDED, UNKNOWN, Known
+from cvxpriv.certify.corpus.known import INFEASIBLE, UNBOUNDED, UNKNOWN, Known
 
 #: Arguments of its functions, where they take any.
 CHOICES: dict[str, tuple[Any, ...]] = {"axis": (0, 1), "objective_sense": ("min", "max")}
@@ -39,14 +40,13 @@ def cvxpys() -> Iterator[Known]:
         for chosen in itertools.product(*(CHOICES[one] for one in wanted)):
             helper = make(*chosen)
             if isinstance(helper, helpers.SolverTestHelper) and not helper.prob.is_mixed_integer():
-                yield _known(" ".join(["cvxpy", name, *map(str, chosen)]), helper)
+                yield replace(_known(helper.prob, helper.expect_val), name=" ".join(["cvxpy", name, *map(str, chosen)]))
 
 
-def _known(name: str, helper: Any) -> Known:
-    problem, value = helper.prob, helper.expect_val
+def _known(problem: cp.Problem, value: float | None) -> Known:
     if value is None or np.isnan(value):
-        return Known(name, problem, status=UNKNOWN)
+        return Known(problem, UNKNOWN)
     if np.isinf(value):
         best = np.inf if isinstance(problem.objective, cp.Maximize) else -np.inf
-        return Known(name, problem, status=UNBOUNDED if value == best else INFEASIBLE)
-    return Known(name, problem, status=OPTIMAL, value=float(value), far=EXPECTED)
+        return Known(problem, UNBOUNDED if value == best else INFEASIBLE)
+    return Known(problem, value=float(value), far=EXPECTED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.certify.corpus.known import Known
+from cvxpriv.certify.corpus.known import Known, at, least, most
 
 OFF = 1e-3
 """Relative error of a false answer's value."""
@@ -19,12 +19,7 @@ def pinned_entries(rng: np.random.Generator) -> Known:
     rows = [scale * x[0] >= scale * first, scale * x[0] <= scale * first, x[1:] >= x[:-1] + gaps[1:]]
     truth = first + np.cumsum(gaps)
     lie = truth + np.append(np.zeros(n - 1), OFF * max(1.0, abs(truth[-1])))
-    return Known(
-        "pinned entries",
-        cp.Problem(cp.Minimize(x[-1]), rows),
-        value=truth[-1],
-        answers={"truth": {x: truth}, "lie": {x: lie}},
-    )
+    return Known(least(x[-1], rows), value=truth[-1], answers=at(x, truth=truth, lie=lie))
 
 
 def no_multipliers(rng: np.random.Generator) -> Known:
@@ -33,19 +28,18 @@ def no_multipliers(rng: np.random.Generator) -> Known:
     if kind == 0:
         x = cp.Variable(3, name="x")
         cone = cp.SOC(a * x[0], cp.hstack([a * x[1], x[2]]))
-        return Known("no multipliers", cp.Problem(cp.Maximize(x[2]), [cone, x[0] == x[1]]), value=0.0)
+        return Known(most(x[2], [cone, x[0] == x[1]]), value=0.0)
     if kind == 1:
         X = cp.Variable((3, 3), name="X", symmetric=True)
-        problem = cp.Problem(cp.Minimize(X[0, 0]), [X >> 0, X[1, 1] == 0, X[0, 0] + 2 * X[1, 2] == a])
-        return Known("no multipliers", problem, value=a)
+        return Known(least(X[0, 0], [X >> 0, X[1, 1] == 0, X[0, 0] + 2 * X[1, 2] == a]), value=a)
     x = cp.Variable(2, name="x")
     disc, other = cp.sum_squares(x) <= a * a, cp.sum_squares(x - np.array([2 * a, 0])) <= a * a
     rows: list[cp.Constraint] = [disc, other] if kind == 2 else [cp.exp(x[0]) <= 1, a * cp.square(x[1]) <= x[0]]
     if kind == 4:
         rows = [cp.norm(x) <= a, x[0] >= a]
     truth = np.array([0.0 if kind == 3 else a, 0.0])
-    answers = {"truth": {x: truth}, "outside": {x: truth - np.array([0.0, 0.1])}}
-    return Known("no multipliers", cp.Problem(cp.Minimize(x[1]), rows), value=0.0, answers=answers)
+    answers = at(x, truth=truth, outside=truth - np.array([0.0, 0.1]))
+    return Known(least(x[1], rows), value=0.0, answers=answers)
 
 
 def singular_fraction(rng: np.random.Generator) -> Known:
@@ -53,10 +47,10 @@ def singular_fraction(rng: np.random.Generator) -> Known:
     n = int(rng.integers(2, 5))
     b, room = rng.normal(size=n), float(rng.uniform(0.5, 3))
     S = cp.Variable((n, n), name="S", PSD=True)
-    problem = cp.Problem(cp.Minimize(cp.matrix_frac(b, S)), [cp.trace(S) <= room])
+    problem = least(cp.matrix_frac(b, S), [cp.trace(S) <= room])
     truth = room * np.outer(b, b) / (b @ b)
-    answers = {"truth": {S: truth}, "lie": {S: (1 - 2 * OFF) * truth}}
-    return Known("singular fraction", problem, value=float(b @ b) / room, answers=answers)
+    answers = at(S, truth=truth, lie=(1 - 2 * OFF) * truth)
+    return Known(problem, value=float(b @ b) / room, answers=answers)
 
 
 FAMILIES = (pinned_entries, no_multipliers, singular_fraction)

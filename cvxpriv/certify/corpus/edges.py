@@ -12,7 +12,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.certify.corpus.known import INFEASIBLE, UNBOUNDED, UNKNOWN, Known
+from cvxpriv.certify.corpus.known import INFEASIBLE, UNBOUNDED, UNKNOWN, Known, at, least, most
 
 VALUE, ROW = 1e-4, 1e-5
 """Relative error of a false answer's value, and violation of a constraint."""
@@ -20,8 +20,8 @@ CLOSE = 1e-5
 """Relative distance to the optimum from which a value is not right in problems of ordinary size."""
 
 
-def _known(name: str, problem: cp.Problem, value: Any, **more: Any) -> Known:
-    return Known(name, problem, value=float(value), **{"far": CLOSE, **more})
+def _known(problem: cp.Problem, value: Any, **more: Any) -> Known:
+    return Known(problem, value=float(value), far=CLOSE, **more)
 
 
 def flat_valley(rng: np.random.Generator) -> Known:
@@ -33,7 +33,7 @@ def flat_valley(rng: np.random.Generator) -> Known:
     fourth = bool(rng.integers(2))
     cost = cp.power(miss, 4) + 1 if fourth else cp.pos(cp.abs(miss) - 1) + 1
     off = truth + (0.11 if fourth else 1 + 2 * VALUE) * a / (a @ a)
-    return _known("flat valley", cp.Problem(cp.Minimize(cost)), 1, answers={"truth": {x: truth}, "lie": {x: off}})
+    return _known(least(cost), 1, answers=at(x, truth=truth, lie=off))
 
 
 def bounded_entries(rng: np.random.Generator) -> Known:
@@ -43,13 +43,8 @@ def bounded_entries(rng: np.random.Generator) -> Known:
     X = cp.Variable((n, n), name="X", PSD=form == 0, symmetric=form == 1)
     rows = [np.outer(b, b) <= X, *([X >> 0] if form else []), *([X == X.T] if form == 2 else [])]
     truth, dent = np.outer(b, b), ROW * (np.ones((n, n)) - np.eye(n))
-    answers = {"truth": truth, "lie": truth * (1 + VALUE), "outside": truth - 10 * dent}
-    return _known(
-        "bounded entries",
-        cp.Problem(cp.Minimize(cp.trace(X)), rows),
-        b @ b,
-        answers={k: {X: v} for k, v in answers.items()},
-    )
+    answers = at(X, truth=truth, lie=truth * (1 + VALUE), outside=truth - 10 * dent)
+    return _known(least(cp.trace(X), rows), b @ b, answers=answers)
 
 
 def near_boundary(rng: np.random.Generator) -> Known:
@@ -58,35 +53,30 @@ def near_boundary(rng: np.random.Generator) -> Known:
     d = 10.0 ** rng.uniform(-6, 2, n)
     if rng.integers(2):
         X = cp.Variable((n, n), name="X", symmetric=True)
-        problem = cp.Problem(cp.Maximize(cp.log_det(X)), [X << np.diag(d)])
+        problem = most(cp.log_det(X), [X << np.diag(d)])
         value = float(np.log(d).sum())
-        answers = {"truth": {X: np.diag(d)}, "lie": {X: np.diag(d) * np.exp(-VALUE * max(1, abs(value)) / n)}}
-        return _known("near boundary", problem, value, answers=answers)
+        answers = at(X, truth=np.diag(d), lie=np.diag(d) * np.exp(-VALUE * max(1, abs(value)) / n))
+        return _known(problem, value, answers=answers)
     x = cp.Variable(n, name="x")
     u = 10.0 ** rng.uniform(-10, -1, n)
     answer = np.minimum(u, np.exp(-1))
     value = float(-(answer * np.log(answer)).sum())
-    return _known(
-        "near boundary",
-        cp.Problem(cp.Maximize(cp.sum(cp.entr(x))), [x <= u]),
-        value,
-        answers={"truth": {x: answer}, "outside": {x: answer + 2 * ROW}},
-    )
+    return _known(most(cp.sum(cp.entr(x)), [x <= u]), value, answers=at(x, truth=answer, outside=answer + 2 * ROW))
 
 
 def vanishing_denominator(rng: np.random.Generator) -> Known:
     """Minimise a quadratic over a denominator that is held below 1e-6 to 1."""
     room, x, y = 10.0 ** float(rng.uniform(-6, 0)), cp.Variable(name="x"), cp.Variable(name="y")
     if rng.integers(2):
-        problem = cp.Problem(cp.Minimize(cp.quad_over_lin(x, y) + cp.square(x - 1)), [y <= room])
+        problem = least(cp.quad_over_lin(x, y) + cp.square(x - 1), [y <= room])
         answer, value = room / (1 + room), 1 / (1 + room)
     else:
-        problem = cp.Problem(cp.Minimize(cp.quad_over_lin(x, y)), [y <= room, x >= 1])
+        problem = least(cp.quad_over_lin(x, y), [y <= room, x >= 1])
         answer, value = 1.0, 1 / room
     truth = {x: np.array(answer), y: np.array(room)}
     lie = {x: np.array(answer), y: np.array(room * 0.99)} if answer == 1.0 else {x: np.array(0.02), y: np.array(room)}
     lie = lie if abs(answer - 0.02) > 0.01 else {x: np.array(answer + 0.1), y: np.array(room)}
-    return _known("vanishing denominator", problem, value, unit=max(1.0, value), answers={"truth": truth, "lie": lie})
+    return _known(problem, value, unit=max(1.0, value), answers={"truth": truth, "lie": lie})
 
 
 def wide_exponents(rng: np.random.Generator) -> Known:
@@ -97,14 +87,8 @@ def wide_exponents(rng: np.random.Generator) -> Known:
     answer = np.log(b / a) / a
     value = float((b / a * (1 - np.log(b / a))).sum())
     unit = float((b / a * (1 + np.abs(np.log(b / a)))).sum())
-    problem = cp.Problem(cp.Minimize(cp.sum(cp.exp(cp.multiply(a, x))) - b @ x))
-    return _known(
-        "wide exponents",
-        problem,
-        value,
-        unit=max(1.0, unit),
-        answers={"truth": {x: answer}, "lie": {x: answer + 0.1 / a}},
-    )
+    problem = least(cp.sum(cp.exp(cp.multiply(a, x))) - b @ x)
+    return _known(problem, value, unit=max(1.0, unit), answers=at(x, truth=answer, lie=answer + 0.1 / a))
 
 
 def mean_at_zero(rng: np.random.Generator) -> Known:
@@ -120,8 +104,7 @@ def mean_at_zero(rng: np.random.Generator) -> Known:
     lie = answer.copy()
     lie[-1] += 1e-4 if kind == 0 else 0.01  # a row is missed
     lie[0] += 1e-4 if kind == 0 else 0.0
-    problem = cp.Problem(cp.Maximize(cp.geo_mean(x, list(weights))), rows)
-    return _known("mean at zero", problem, value, answers={"truth": {x: answer}, "outside": {x: lie}})
+    return _known(most(cp.geo_mean(x, list(weights)), rows), value, answers=at(x, truth=answer, outside=lie))
 
 
 def sixteen_decades(rng: np.random.Generator) -> Known:
@@ -130,38 +113,34 @@ def sixteen_decades(rng: np.random.Generator) -> Known:
     scale, u, c = 10.0 ** rng.uniform(-8, 8, n), rng.uniform(0.5, 2, n), rng.uniform(0.5, 2, n)
     x = cp.Variable(n, name="x")
     rows = [cp.multiply(scale, x) <= scale * u, *([cp.multiply(1 / scale, x) <= u / scale] if rng.integers(2) else [])]
-    answers = {"truth": u, "lie": u * (1 - VALUE), "outside": u * (1 + 10 * ROW)}
-    return _known(
-        "sixteen decades", cp.Problem(cp.Maximize(c @ x), rows), c @ u, answers={k: {x: v} for k, v in answers.items()}
-    )
+    answers = at(x, truth=u, lie=u * (1 - VALUE), outside=u * (1 + 10 * ROW))
+    return _known(most(c @ x, rows), c @ u, answers=answers)
 
 
 def only_a_limit(rng: np.random.Generator) -> Known:
     """Pose a limit of zero that no point attains: exponentials, soft maxima, hyperbolas and products."""
     x, y = cp.Variable(name="x"), cp.Variable(name="y")
     problems = (
-        cp.Problem(cp.Minimize(cp.exp(-x)), [x >= 0]),
-        cp.Problem(cp.Minimize(cp.logistic(-x))),
-        cp.Problem(cp.Minimize(cp.norm(cp.hstack([x, 1])) - x)),
-        cp.Problem(cp.Minimize(y), [cp.geo_mean(cp.hstack([x, y])) >= 1]),
-        cp.Problem(cp.Minimize(cp.inv_pos(x))),
-        cp.Problem(cp.Minimize(cp.exp(-x) + cp.inv_pos(y))),
+        least(cp.exp(-x), [x >= 0]),
+        least(cp.logistic(-x)),
+        least(cp.norm(cp.hstack([x, 1])) - x),
+        least(y, [cp.geo_mean(cp.hstack([x, y])) >= 1]),
+        least(cp.inv_pos(x)),
+        least(cp.exp(-x) + cp.inv_pos(y)),
     )
     kind = int(rng.integers(len(problems)))
-    return Known("only a limit", problems[kind], value=0.0)
+    return Known(problems[kind], value=0.0)
 
 
 def by_a_hair(rng: np.random.Generator) -> Known:
     """Contradict by 1e-9, which solvers cannot see: either claim may stand, but not both; or leave that much room."""
     n, hair = int(rng.integers(1, 4)), float(rng.choice([-1e-9, 1e-9, 1e-8]))
     a, x = rng.uniform(0.5, 2, n), cp.Variable(n, name="x")
-    problem = cp.Problem(cp.Minimize(cp.sum_squares(x)), [a @ x >= 1, a @ x <= 1 + hair])
+    problem = least(cp.sum_squares(x), [a @ x >= 1, a @ x <= 1 + hair])
     if hair < 0:
-        return Known("by a hair", problem, UNKNOWN)
+        return Known(problem, UNKNOWN)
     answer = a / (a @ a)
-    return _known(
-        "by a hair", problem, 1 / (a @ a), answers={"truth": {x: answer}, "outside": {x: answer * (1 + 2 * ROW)}}
-    )
+    return _known(problem, 1 / (a @ a), answers=at(x, truth=answer, outside=answer * (1 + 2 * ROW)))
 
 
 def repeated_equalities(rng: np.random.Generator) -> Known:
@@ -172,10 +151,10 @@ def repeated_equalities(rng: np.random.Generator) -> Known:
     along = np.linalg.svd(A)[2][-1] * np.sqrt(VALUE) * np.linalg.norm(answer) * 1.1
     mix = np.vstack([np.eye(m), rng.normal(size=(3, m)), 1e4 * np.eye(m)])
     x = cp.Variable(n, name="x")
-    problem = cp.Problem(cp.Minimize(cp.sum_squares(x)), [(mix @ A) @ x == mix @ (A @ answer), A @ x == A @ answer])
+    problem = least(cp.sum_squares(x), [(mix @ A) @ x == mix @ (A @ answer), A @ x == A @ answer])
     short = answer * (1 - 10 * ROW * max(1.0, 1.0 / float(np.linalg.norm(answer))))
-    answers = {"truth": answer, "lie": answer + along, "outside": short}
-    return _known("repeated equalities", problem, answer @ answer, answers={k: {x: v} for k, v in answers.items()})
+    answers = at(x, truth=answer, lie=answer + along, outside=short)
+    return _known(problem, answer @ answer, answers=answers)
 
 
 def whole_numbers(rng: np.random.Generator) -> Known:
@@ -183,15 +162,14 @@ def whole_numbers(rng: np.random.Generator) -> Known:
     n, kind = int(rng.integers(1, 4)), int(rng.integers(4))
     z, y = cp.Variable(n, name="z", integer=True), cp.Variable(name="y")
     if kind == 2:
-        return Known("whole numbers", cp.Problem(cp.Maximize(y + z[0]), [y >= z[0], z <= 3]), UNBOUNDED, np.inf)
+        return Known(most(y + z[0], [y >= z[0], z <= 3]), UNBOUNDED, np.inf)
     if kind == 3:
         w = cp.Variable(name="w", integer=True)
-        problem = cp.Problem(cp.Maximize(y), [2 * z[0] - 2 * w == 1, y <= z[0], z >= 0, z <= 9, w >= -9, w <= 9])
-        return Known("whole numbers", problem, INFEASIBLE)
+        return Known(most(y, [2 * z[0] - 2 * w == 1, y <= z[0], z >= 0, z <= 9, w >= -9, w <= 9]), INFEASIBLE)
     centre = rng.integers(-(10**5), 10**5, n) + 0.25
-    problem = cp.Problem(cp.Minimize(cp.sum(cp.abs(z - centre))), [z <= 1e9, z >= -1e9])
-    answers = {"truth": {z: np.round(centre)}, "lie": {z: np.round(centre) + 1}}
-    return _known("whole numbers", problem, 0.25 * n, answers=answers)
+    problem = least(cp.sum(cp.abs(z - centre)), [z <= 1e9, z >= -1e9])
+    answers = at(z, truth=np.round(centre), lie=np.round(centre) + 1)
+    return _known(problem, 0.25 * n, answers=answers)
 
 
 def hermitian(rng: np.random.Generator) -> Known:
@@ -201,12 +179,12 @@ def hermitian(rng: np.random.Generator) -> Known:
     C = G + G.conj().T
     sizes, vectors = np.linalg.eigh(C)
     X = cp.Variable((n, n), name="X", hermitian=True)
-    problem = cp.Problem(cp.Minimize(cp.real(cp.trace(C @ X))), [X >> 0, cp.real(cp.trace(X)) == 1])
+    problem = least(cp.real(cp.trace(C @ X)), [X >> 0, cp.real(cp.trace(X)) == 1])
     v, w = vectors[:, 0], vectors[:, -1]
     truth, other = np.outer(v, v.conj()), np.outer(w, w.conj())
     share = 2 * VALUE * max(1.0, abs(sizes[0])) / (sizes[-1] - sizes[0])
-    answers = {"truth": {X: truth}, "lie": {X: (1 - share) * truth + share * other}, "outside": {X: 1.001 * truth}}
-    return _known("hermitian", problem, sizes[0], answers=answers)
+    answers = at(X, truth=truth, lie=(1 - share) * truth + share * other, outside=1.001 * truth)
+    return _known(problem, sizes[0], answers=answers)
 
 
 def parametrised(rng: np.random.Generator) -> Known:
@@ -216,13 +194,8 @@ def parametrised(rng: np.random.Generator) -> Known:
     p.value, q.value = rng.normal(size=n), rng.uniform(0.1, 1, n)
     answer = np.clip(p.value, -q.value, q.value)
     value = float(np.square(answer - p.value).sum())
-    problem = cp.Problem(cp.Minimize(cp.sum_squares(x - p)), [cp.abs(x) <= q])
-    return _known(
-        "parametrised",
-        problem,
-        value,
-        answers={"truth": {x: answer}, "lie": {x: answer + 0.02 * np.sign(0.5 - answer)}},
-    )
+    problem = least(cp.sum_squares(x - p), [cp.abs(x) <= q])
+    return _known(problem, value, answers=at(x, truth=answer, lie=answer + 0.02 * np.sign(0.5 - answer)))
 
 
 def sorted_ties(rng: np.random.Generator) -> Known:
@@ -236,10 +209,9 @@ def sorted_ties(rng: np.random.Generator) -> Known:
     share = (k / n, float(weights.mean()), (1 + k) / n)[lines]
     answer = np.full(n, total / n)
     return _known(
-        "sorted ties",
-        cp.Problem(cp.Minimize(costs[lines]), [cp.sum(x) == total]),
+        least(costs[lines], [cp.sum(x) == total]),
         share * total,
-        answers={"truth": {x: answer}, "outside": {x: answer * (1 - 4 * ROW)}},
+        answers=at(x, truth=answer, outside=answer * (1 - 4 * ROW)),
     )
 
 
@@ -248,16 +220,14 @@ def perspectives(rng: np.random.Generator) -> Known:
     a, x, s = float(rng.uniform(0.5, 3)), cp.Variable(name="x"), cp.Variable(nonneg=True, name="s")
     z = cp.Variable(name="z")
     if rng.integers(2):
-        problem = cp.Problem(cp.Minimize(cp.perspective(cp.square(x), s) + s), [x >= a])
         return _known(
-            "perspectives",
-            problem,
+            least(cp.perspective(cp.square(x), s) + s, [x >= a]),
             2 * a,
             answers={"truth": {x: np.array(a), s: np.array(a)}, "lie": {x: np.array(a), s: np.array(a * 1.03)}},
         )
-    problem = cp.Problem(cp.Minimize(cp.perspective(cp.exp(z), s)), [z >= -a, s <= 1])
+    problem = least(cp.perspective(cp.exp(z), s), [z >= -a, s <= 1])
     # s exp(-a/s) rises in s: the infimum is at s = 0.
-    return Known("perspectives", problem, value=0.0)
+    return Known(problem, value=0.0)
 
 
 def quantum(rng: np.random.Generator) -> Known:
@@ -268,14 +238,9 @@ def quantum(rng: np.random.Generator) -> Known:
     weights = np.exp(-energy)
     X = cp.Variable((n, n), name="X", symmetric=True)
     C = (Q * energy) @ Q.T
-    problem = cp.Problem(cp.Maximize(cp.von_neumann_entr(X) - cp.trace(C @ X)), [cp.trace(X) == 1])
+    problem = most(cp.von_neumann_entr(X) - cp.trace(C @ X), [cp.trace(X) == 1])
     truth = (Q * (weights / weights.sum())) @ Q.T
-    return _known(
-        "quantum",
-        problem,
-        np.log(weights.sum()),
-        answers={"truth": {X: truth}, "lie": {X: 0.9 * truth + 0.1 / n * np.eye(n)}},
-    )
+    return _known(problem, np.log(weights.sum()), answers=at(X, truth=truth, lie=0.9 * truth + 0.1 / n * np.eye(n)))
 
 
 def approximate(rng: np.random.Generator) -> Known:
@@ -286,9 +251,9 @@ def approximate(rng: np.random.Generator) -> Known:
     weights = a * np.exp(-energy)
     X = cp.Variable((n, n), name="X", symmetric=True)
     A, C = ((Q * one) @ Q.T for one in (a, energy))
-    problem = cp.Problem(cp.Minimize(cp.quantum_rel_entr(X, A) + cp.trace(C @ X)), [cp.trace(X) == 1])
+    problem = least(cp.quantum_rel_entr(X, A) + cp.trace(C @ X), [cp.trace(X) == 1])
     truth = (Q * (weights / weights.sum())) @ Q.T
-    return Known("approximate", problem, value=-float(np.log(weights.sum())), far=1e-2, answers={"truth": {X: truth}})
+    return Known(problem, value=-float(np.log(weights.sum())), far=1e-2, answers=at(X, truth=truth))
 
 
 def power_cones(rng: np.random.Generator) -> Known:
@@ -300,13 +265,13 @@ def power_cones(rng: np.random.Generator) -> Known:
     answer = a / c
     value = float(np.prod(answer**a))
     cone: Any = cp.PowConeND(x, z, a) if n > 2 or rng.integers(2) else cp.PowCone3D(x[:1], x[1:], z, a[:1])
-    problem = cp.Problem(cp.Maximize(z[0]), [cone, c @ x <= 1])
+    problem = most(z[0], [cone, c @ x <= 1])
     answers = {
         "truth": {x: answer, z: np.array([value])},
         "lie": {x: answer, z: np.array([value * (1 - 2 * VALUE) - VALUE])},
         "outside": {x: answer, z: np.array([value + 10 * VALUE])},
     }
-    return _known("power cones", problem, value, answers=answers)
+    return _known(problem, value, answers=answers)
 
 
 def products(rng: np.random.Generator) -> Known:
@@ -314,17 +279,15 @@ def products(rng: np.random.Generator) -> Known:
     n = int(rng.integers(2, 4))
     if rng.integers(2):
         kernel, answer, x = rng.normal(size=3), rng.normal(size=n), cp.Variable(n, name="x")
-        problem = cp.Problem(cp.Minimize(cp.norm1(x)), [cp.convolve(kernel, x) == np.convolve(kernel, answer)])
+        problem = least(cp.norm1(x), [cp.convolve(kernel, x) == np.convolve(kernel, answer)])
         value, lie = float(np.abs(answer).sum()), answer * (1 - 100 * ROW)
-        return _known("products", problem, value, answers={"truth": {x: answer}, "outside": {x: lie}})
+        return _known(problem, value, answers=at(x, truth=answer, outside=lie))
     A, answer, X = rng.normal(size=(2, 2)), rng.normal(size=(n, 2)), cp.Variable((n, 2), name="X")
-    problem = cp.Problem(cp.Minimize(cp.sum(X)), [cp.kron(A, X) == np.kron(A, answer)])
     return _known(
-        "products",
-        problem,
+        least(cp.sum(X), [cp.kron(A, X) == np.kron(A, answer)]),
         answer.sum(),
         unit=max(1.0, float(np.abs(answer).sum())),
-        answers={"truth": {X: answer}, "outside": {X: answer * (1 + 100 * ROW)}},
+        answers=at(X, truth=answer, outside=answer * (1 + 100 * ROW)),
     )
 
 
@@ -334,14 +297,13 @@ def harmonic(rng: np.random.Generator) -> Known:
     x = cp.Variable(n, name="x")
     one = np.ones(n)
     if kind == 0:
-        problem = cp.Problem(cp.Minimize(cp.inv_prod(x)), [cp.sum(x) <= n])
-        return _known("harmonic", problem, 1, answers={"truth": {x: one}, "lie": {x: one * (1 - VALUE)}})
+        return _known(least(cp.inv_prod(x), [cp.sum(x) <= n]), 1, answers=at(x, truth=one, lie=one * (1 - VALUE)))
     if kind == 1:
-        problem = cp.Problem(cp.Maximize(cp.harmonic_mean(x)), [cp.sum(x) <= n])
-        return _known("harmonic", problem, 1, answers={"truth": {x: one}, "lie": {x: one * (1 - 2 * VALUE)}})
+        problem = most(cp.harmonic_mean(x), [cp.sum(x) <= n])
+        return _known(problem, 1, answers=at(x, truth=one, lie=one * (1 - 2 * VALUE)))
     X = cp.Variable((n, n), name="X", symmetric=True)
-    problem = cp.Problem(cp.Minimize(cp.tr_inv(X)), [cp.trace(X) <= n])
-    return _known("harmonic", problem, n, answers={"truth": {X: np.eye(n)}, "lie": {X: np.eye(n) * (1 - 2 * VALUE)}})
+    problem = least(cp.tr_inv(X), [cp.trace(X) <= n])
+    return _known(problem, n, answers=at(X, truth=np.eye(n), lie=np.eye(n) * (1 - 2 * VALUE)))
 
 
 FAMILIES = (

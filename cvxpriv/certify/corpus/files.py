@@ -98,7 +98,7 @@ def problems_of_folder(folder: str | Path, largest: int | None = None) -> Iterat
     for path in files_of_folder(folder):
         name = str(path.relative_to(folder))
         try:
-            yield Known(name, problem_of_file(path, largest), status=UNKNOWN)
+            yield Known(problem_of_file(path, largest), UNKNOWN, name=name)
         except (DataError, ModelError) as error:
             yield name, str(error)
 

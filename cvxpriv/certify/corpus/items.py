@@ -106,5 +106,6 @@ def adversarial(count: int, seed: int = 0) -> Iterator[Known]:
     ['linear[0]', 'badly scaled linear[1]']
     """
     for k in range(count):
-        known = FAMILIES[k % len(FAMILIES)](np.random.default_rng([seed, k]))
-        yield replace(known, name=f"{known.name}[{k}]")
+        family = FAMILIES[k % len(FAMILIES)]
+        known = family(np.random.default_rng([seed, k]))
+        yield replace(known, name=f"{family.__name__.replace('_', ' ')}[{k}]")

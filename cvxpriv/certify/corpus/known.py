@@ -11,8 +11,6 @@ import numpy as np
 
 from cvxpriv.numerics.later import pd
 
-__all__ = ["FAR", "INFEASIBLE", "NEAR", "OPTIMAL", "UNBOUNDED", "UNKNOWN", "Known", "false_verdicts"]
-
 OPTIMAL, INFEASIBLE, UNBOUNDED = "optimal", "infeasible", "unbounded"
 UNKNOWN = "unknown"
 """Status of a problem without a known answer: its answers can only contradict each other."""
@@ -24,36 +22,42 @@ NEAR, FAR = 1e-6, 1e-3
 class Known:
     """A problem and its known truth.
 
-    Attributes
-    ----------
-    name : str
-    problem : cvxpy.Problem
-    status : str
-        ``"optimal"``, ``"infeasible"``, ``"unbounded"`` or ``"unknown"``.
-    value : float
-        The optimal value; for an optimum that no point attains, the limit. NaN where it is not known.
-    unit : float
-        Scale of differences of values, beside the value itself: the change of the objective when the variables change
-        by their own size.
-    far : float
-        Relative distance from which a value is not right: more than `FAR` where the optimal value is known to few
-        digits.
-    answers : mapping of str to (mapping of variable to array)
-        Points to be judged beside the solvers' answers. The one called ``"truth"`` is optimal, the others are far from
-        it.
+    `status`: ``"optimal"``, ``"infeasible"``, ``"unbounded"`` or ``"unknown"``.
+    `value`: The optimal value; for an optimum that no point attains, the limit. NaN where it is not known.
+    `unit`: Scale of differences of values, beside the value itself: the change of the objective when the variables
+    change by their own size.
+    `far`: Relative distance from which a value is not right: more than `FAR` where the optimal value is known to few
+    digits.
+    `answers`: Points to be judged beside the solvers' answers. The one called ``"truth"`` is optimal, the others are
+    far from it.
     """
 
-    name: str
     problem: cp.Problem
     status: str = OPTIMAL
     value: float = float("nan")
     unit: float = 1.0
     far: float = FAR
     answers: Mapping[str, Mapping[cp.Variable, Any]] = field(default_factory=dict)
+    name: str = ""
 
     def error(self, objective: float) -> float:
         """Return the distance of a value to the optimum, relative."""
         return abs(objective - self.value) / max(self.unit, abs(self.value))
+
+
+def at(x: cp.Variable, **values: Any) -> dict[str, dict[cp.Variable, Any]]:
+    """Return points of one variable, by name, as `Known` has them."""
+    return {name: {x: value} for name, value in values.items()}
+
+
+def least(cost: Any, rows: Sequence[Any] = ()) -> cp.Problem:
+    """Return a minimisation."""
+    return cp.Problem(cp.Minimize(cost), list(rows))
+
+
+def most(value: Any, rows: Sequence[Any] = ()) -> cp.Problem:
+    """Return a maximisation."""
+    return cp.Problem(cp.Maximize(value), list(rows))
 
 
 def false_verdicts(known: Known, table: pd.DataFrame) -> list[str]:

@@ -13,7 +13,7 @@ import cvxpy as cp
 import numpy as np
 
 from cvxpriv.certify.answers import Stored
-from cvxpriv.certify.corpus.known import Known
+from cvxpriv.certify.corpus.known import Known, at
 from cvxpriv.numerics.arrays import Array
 
 XEON = "x86_64, Intel Xeon"
@@ -44,7 +44,7 @@ def softmin(cost: Array, redundant: bool = False) -> Known:
     truth = weights / weights.sum()
     value = float(cost.min() - np.log(weights.sum()))
     problem = cp.Problem(cp.Minimize(cost @ x - cp.sum(cp.entr(x))), constraints)
-    return Known("softmin", problem, value=value, answers={"truth": {x: truth}})
+    return Known(problem, value=value, answers=at(x, truth=truth))
 
 
 def _hinge() -> Known:
@@ -52,26 +52,26 @@ def _hinge() -> Known:
     x, labels, features = cp.Variable(2, name="x"), np.array([1.0, -1.0]), np.array([[1.0, 2.0], [-1.0, 1.0]])
     hinge = cp.sum(cp.pos(1 - cp.multiply(labels, features @ x)))
     problem = cp.Problem(cp.Minimize(hinge + cp.sum_squares(x - np.array([-3.0, 1.0]))))
-    return Known("hinge", problem, value=5.75, answers={"truth": {x: np.array([-2.0, 1.5])}})
+    return Known(problem, value=5.75, answers=at(x, truth=np.array([-2.0, 1.5])))
 
 
 def _thin() -> Known:
     """Minimise a quadratic form with eigenvalues eleven decades apart, of which cvxpy keeps one."""
     x = cp.Variable(2, name="x")
     problem = cp.Problem(cp.Maximize(x[0]), [cp.quad_form(x, np.diag([1e-3, 1e8])) <= 1])
-    return Known("thin ellipsoid", problem, value=1e3**0.5, answers={"truth": {x: np.array([1e3**0.5, 0.0])}})
+    return Known(problem, value=1e3**0.5, answers=at(x, truth=np.array([1e3**0.5, 0.0])))
 
 
 def _empty() -> Known:
     """Pose exp(x0) <= x1 <= -1, which is empty, while x0 -> -inf is a ray of the cone program."""
     x = cp.Variable(2, name="x")
     problem = cp.Problem(cp.Minimize(cp.sum(x)), [cp.exp(x[0]) <= x[1], x[1] <= -1])
-    return Known("empty with a ray", problem, status="infeasible")
+    return Known(problem, status="infeasible")
 
 
 def _logarithm() -> Known:
     """Pose a problem that is unbounded, but grows so slowly that no direction proves it."""
-    return Known("logarithm", cp.Problem(cp.Maximize(cp.log(cp.Variable(name="x")))), status="unbounded")
+    return Known(cp.Problem(cp.Maximize(cp.log(cp.Variable(name="x")))), status="unbounded")
 
 
 LIARS = (

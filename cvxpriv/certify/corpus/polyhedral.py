@@ -10,7 +10,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.certify.corpus.known import INFEASIBLE, UNBOUNDED, Known
+from cvxpriv.certify.corpus.known import INFEASIBLE, UNBOUNDED, Known, at, least, most
 from cvxpriv.numerics.arrays import Array
 
 
@@ -29,20 +29,13 @@ def linear(rng: np.random.Generator, decades: float = 0.0) -> Known:
     rows, columns = spread(rng, active + extra, decades), spread(rng, n, decades / 2)
     c = -(A.T @ y) * columns
     z = cp.Variable(n, name="x")
-    problem = cp.Problem(cp.Minimize(c @ z), [((rows[:, None] * A) * columns) @ z <= rows * b])
-    return Known(
-        "linear",
-        problem,
-        value=float(c @ (x / columns)),
-        unit=_unit(c, x / columns),
-        answers={"truth": {z: x / columns}},
-    )
+    problem = least(c @ z, [((rows[:, None] * A) * columns) @ z <= rows * b])
+    return Known(problem, value=float(c @ (x / columns)), unit=_unit(c, x / columns), answers=at(z, truth=x / columns))
 
 
 def badly_scaled_linear(rng: np.random.Generator) -> Known:
     """Minimise as `linear` does, with rows and columns of sizes from 1e-4 to 1e4."""
-    known = linear(rng, 4.0)
-    return Known("badly scaled linear", known.problem, value=known.value, unit=known.unit, answers=known.answers)
+    return linear(rng, 4.0)
 
 
 def transport(rng: np.random.Generator) -> Known:
@@ -55,8 +48,7 @@ def transport(rng: np.random.Generator) -> Known:
     x = cp.Variable((m, n), name="flow", nonneg=bool(rng.integers(2)))
     rows = [cp.sum(x, axis=1) == flow.sum(axis=1), cp.sum(x, axis=0) == flow.sum(axis=0)]
     rows += [x >= 0] if not x.attributes["nonneg"] else []
-    problem = cp.Problem(cp.Minimize(cp.sum(cp.multiply(cost, x))), rows)
-    return Known("transport", problem, value=float((cost * flow).sum()), answers={"truth": {x: flow}})
+    return Known(least(cp.sum(cp.multiply(cost, x)), rows), value=float((cost * flow).sum()), answers=at(x, truth=flow))
 
 
 def quadratic(rng: np.random.Generator, cancel: float = 0.0) -> Known:
@@ -75,15 +67,12 @@ def quadratic(rng: np.random.Generator, cancel: float = 0.0) -> Known:
     rows = [A @ z <= b] if A.size else []
     value = 0.0 if cancel else float(0.5 * x @ P @ x + q @ x)
     terms = float(np.abs(x) @ np.abs(P) @ np.abs(x) + np.abs(q) @ np.abs(x))
-    return Known(
-        "quadratic", cp.Problem(cp.Minimize(cost), rows), value=value, unit=max(1.0, terms), answers={"truth": {z: x}}
-    )
+    return Known(least(cost, rows), value=value, unit=max(1.0, terms), answers=at(z, truth=x))
 
 
 def cancelling_quadratic(rng: np.random.Generator) -> Known:
     """Minimise terms of 1e4 that cancel to an optimum of zero."""
-    known = quadratic(rng, 2.0)
-    return Known("cancelling quadratic", known.problem, value=0.0, unit=known.unit, answers=known.answers)
+    return quadratic(rng, 2.0)
 
 
 def flat_squares(rng: np.random.Generator) -> Known:
@@ -92,11 +81,9 @@ def flat_squares(rng: np.random.Generator) -> Known:
     x = cp.Variable(n, name="x")
     target = rng.uniform(1, 2, n)
     answer = target - (target.sum() - 1.0) / n
-    problem = cp.Problem(cp.Minimize(scale * cp.sum_squares(x - target)), [cp.sum(x) <= 1])
+    problem = least(scale * cp.sum_squares(x - target), [cp.sum(x) <= 1])
     value = scale * float(np.square(answer - target).sum())
-    return Known(
-        "flat squares", problem, value=value, unit=scale, answers={"truth": {x: answer}, "lie": {x: answer - 0.3}}
-    )
+    return Known(problem, value=value, unit=scale, answers=at(x, truth=answer, lie=answer - 0.3))
 
 
 def far_away(rng: np.random.Generator) -> Known:
@@ -104,22 +91,13 @@ def far_away(rng: np.random.Generator) -> Known:
     size, kind = 10.0 ** int(rng.integers(5, 10)), int(rng.integers(3))
     if kind == 0:
         x = cp.Variable(name="x")
-        return Known(
-            "far away", cp.Problem(cp.Minimize(x), [x / size >= 1]), value=size, answers={"truth": {x: np.array(size)}}
-        )
+        return Known(least(x, [x / size >= 1]), value=size, answers=at(x, truth=np.array(size)))
     z = cp.Variable(2, name="x")
     if kind == 1:
-        problem = cp.Problem(cp.Maximize(z[0]), [z[0] <= size * z[1], z[1] <= 1])
-        return Known(
-            "far away",
-            problem,
-            value=size,
-            answers={"truth": {z: np.array([size, 1.0])}, "lie": {z: np.array([size / 2, 1.0])}},
-        )
-    problem = cp.Problem(cp.Minimize(cp.square(z[0]) / size - z[0] + cp.square(z[1])))
-    return Known(
-        "far away", problem, value=-size / 4, answers={"truth": {z: np.array([size / 2, 0.0])}, "lie": {z: np.zeros(2)}}
-    )
+        problem = most(z[0], [z[0] <= size * z[1], z[1] <= 1])
+        return Known(problem, value=size, answers=at(z, truth=np.array([size, 1.0]), lie=np.array([size / 2, 1.0])))
+    problem = least(cp.square(z[0]) / size - z[0] + cp.square(z[1]))
+    return Known(problem, value=-size / 4, answers=at(z, truth=np.array([size / 2, 0.0]), lie=np.zeros(2)))
 
 
 def pieces(rng: np.random.Generator) -> Known:
@@ -133,18 +111,13 @@ def pieces(rng: np.random.Generator) -> Known:
     parts = A @ x + (height - A @ point)
     form = int(rng.integers(3))
     if form == 0:
-        problem = cp.Problem(cp.Minimize(cp.max(parts)))
+        problem = least(cp.max(parts))
     elif form == 1:
-        problem = cp.Problem(cp.Minimize(cp.maximum(*[parts[k] for k in range(n + 2)])))
+        problem = least(cp.maximum(*[parts[k] for k in range(n + 2)]))
     else:
         t = cp.Variable(name="t")
-        return Known(
-            "pieces",
-            cp.Problem(cp.Minimize(t), [parts <= t]),
-            value=height,
-            answers={"truth": {x: point, t: np.array(height)}},
-        )
-    return Known("pieces", problem, value=height, answers={"truth": {x: point}, "lie": {x: point + 0.1}})
+        return Known(least(t, [parts <= t]), value=height, answers={"truth": {x: point, t: np.array(height)}})
+    return Known(problem, value=height, answers=at(x, truth=point, lie=point + 0.1))
 
 
 def shrinkage(rng: np.random.Generator) -> Known:
@@ -154,9 +127,9 @@ def shrinkage(rng: np.random.Generator) -> Known:
     answer = np.sign(a) * np.maximum(np.abs(a) - lam, 0.0)
     x = cp.Variable(n, name="x")
     penalty = cp.norm1(x) if rng.integers(2) else cp.sum(cp.abs(x))
-    problem = cp.Problem(cp.Minimize(0.5 * cp.sum_squares(x - a) + lam * penalty))
+    problem = least(0.5 * cp.sum_squares(x - a) + lam * penalty)
     value = float(0.5 * np.square(answer - a).sum() + lam * np.abs(answer).sum())
-    return Known("shrinkage", problem, value=value, answers={"truth": {x: answer}, "lie": {x: answer + 0.2}})
+    return Known(problem, value=value, answers=at(x, truth=answer, lie=answer + 0.2))
 
 
 def box(rng: np.random.Generator) -> Known:
@@ -170,8 +143,8 @@ def box(rng: np.random.Generator) -> Known:
     x = cp.Variable(n, name="x", bounds=[low, high]) if form == 0 else cp.Variable(n, name="x")
     one = [x >= low, x <= high]
     rows = {0: [], 1: one, 2: [*one, *one, x[0] <= high[0] + 1]}[form]
-    problem = cp.Problem(cp.Minimize(cp.sum_squares(x - target)), rows)
-    return Known("box", problem, value=float(np.square(answer - target).sum()), answers={"truth": {x: answer}})
+    problem = least(cp.sum_squares(x - target), rows)
+    return Known(problem, value=float(np.square(answer - target).sum()), answers=at(x, truth=answer))
 
 
 def contradiction(rng: np.random.Generator) -> Known:
@@ -185,16 +158,13 @@ def contradiction(rng: np.random.Generator) -> Known:
         b[-1] = (-1.0 - y[:-1] @ b[:-1]) / y[-1]
         scale = spread(rng, m, 2.0)
         x = cp.Variable(n, name="x")
-        problem = cp.Problem(cp.Minimize(rng.normal(size=n) @ x), [(scale[:, None] * A) @ x <= scale * b])
-        return Known("contradiction", problem, INFEASIBLE)
+        return Known(least(rng.normal(size=n) @ x, [(scale[:, None] * A) @ x <= scale * b]), INFEASIBLE)
     x = cp.Variable(2, name="x")
     if kind == 1:
         gap = 10.0 ** -int(rng.integers(0, 4))
-        return Known(
-            "contradiction", cp.Problem(cp.Minimize(x[1]), [x[0] >= 1, x[0] <= 1 - gap, x[1] >= 0]), INFEASIBLE
-        )
+        return Known(least(x[1], [x[0] >= 1, x[0] <= 1 - gap, x[1] >= 0]), INFEASIBLE)
     rows: list[Any] = [cp.sum(x) == 1, cp.sum(x) == 2] if rng.integers(2) else [x >= 0, cp.sum(x) <= -1]
-    return Known("contradiction", cp.Problem(cp.Minimize(cp.sum_squares(x)), rows), INFEASIBLE)
+    return Known(least(cp.sum_squares(x), rows), INFEASIBLE)
 
 
 def barely_feasible(rng: np.random.Generator) -> Known:
@@ -202,12 +172,7 @@ def barely_feasible(rng: np.random.Generator) -> Known:
     width = float(rng.choice([0.0, 1e-9, 1e-7, 1e-5]))
     x = cp.Variable(2, name="x")
     rows = [x[0] >= 1, x[0] <= 1 + width, x[1] >= x[0], x[1] <= 3]
-    return Known(
-        "barely feasible",
-        cp.Problem(cp.Minimize(x[0] + x[1]), rows),
-        value=2.0,
-        answers={"truth": {x: np.ones(2)}, "lie": {x: np.array([1.0, 2.0])}},
-    )
+    return Known(least(x[0] + x[1], rows), value=2.0, answers=at(x, truth=np.ones(2), lie=np.array([1.0, 2.0])))
 
 
 def endless(rng: np.random.Generator) -> Known:
@@ -222,7 +187,7 @@ def endless(rng: np.random.Generator) -> Known:
     scale = spread(rng, m, 2.0)
     x = cp.Variable(n, name="x")
     rows = [(scale[:, None] * A) @ x <= scale * rng.uniform(0, 2, m)]
-    return Known("endless", cp.Problem(cp.Minimize(c @ x), rows), UNBOUNDED, -np.inf)
+    return Known(least(c @ x, rows), UNBOUNDED, -np.inf)
 
 
 def _unit(c: Array, x: Array) -> float:

@@ -77,10 +77,10 @@ class CorpusRun:
             *([Section("False verdicts", notes=list(self.false))] if self.false else []),
         ]
         sections = [replace(section, brief=section) for section in shown]
-        if self.skipped:
-            frame = pd.DataFrame({"problem": list(self.skipped), "why": list(self.skipped.values())})
-            brief = Section("Not judged", f"{len(frame)} problems; skipped.csv and the page say why.")
-            sections.append(Section("Not judged", tables=[Table(frame)], brief=brief))
+        skipped = pd.DataFrame({"problem": list(self.skipped), "why": list(self.skipped.values())})
+        if len(skipped):
+            brief = Section("Not judged", f"{len(skipped)} problems; skipped.csv and the page say why.")
+            sections.append(Section("Not judged", tables=[Table(skipped)], brief=brief))
         return Facts(
             "Corpus of problems",
             "Every problem by every solver that takes it. A verdict is false where it contradicts what is known: a "
@@ -99,16 +99,13 @@ class CorpusRun:
                 "problems": self.problems,
                 "solvers": self.by_solver,
                 "sources": self.by_source,
-                "skipped": pd.DataFrame({"problem": list(self.skipped), "why": list(self.skipped.values())}),
+                "skipped": skipped,
             },
         )
 
 
 def run_corpus(
-    corpus: Iterable[Item],
-    solvers: tuple[str, ...] | None = None,
-    *,
-    time_limit: float | None = None,
+    corpus: Iterable[Item], solvers: tuple[str, ...] | None = None, *, time_limit: float | None = None
 ) -> CorpusRun:
     """Judge every problem of a corpus.
 

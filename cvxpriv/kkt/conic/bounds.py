@@ -44,13 +44,12 @@ DENSE = 400  # columns up to which eigenvalues are computed, which takes a tenth
 class LowerBound:
     """A certified lower bound of the minimisation, or None and the reason.
 
-    ``repair`` is the largest change made to an entry of the solver's dual. ``near`` is a lower bound over the points
-    that are `NEARBY` only, where there is none over all; None in exponential and power cones.
+    ``near`` is a lower bound over the points that are `NEARBY` only, where there is none over all; None in exponential
+    and power cones.
     """
 
     value: float | None
     reason: str
-    repair: float = 0.0
     near: float | None = None
 
 
@@ -66,11 +65,11 @@ def lower_bound(program: ConeProgram, x: Array, z: Array, bounds: tuple[Array, A
         return LowerBound(None, f"no certificate: {reason}")
     limits = variable_bounds(program, bounds)
     inside = program.layout.project_dual(z)
-    found = _bound(program, x, z, inside, limits, np.zeros(z.size, dtype=bool))
+    found = _bound(program, x, inside, limits, np.zeros(z.size, dtype=bool))
     if found.value is None:
         flat, fixed = _on_face(program, inside)
         if fixed.any():
-            again = _bound(program, x, z, flat, limits, fixed)
+            again = _bound(program, x, flat, limits, fixed)
             found = found if again.value is None else again
     if found.value is None and not (program.P.nnz or program.c.any()):
         return LowerBound(float(program.d), "the objective is constant")
@@ -88,10 +87,8 @@ def _near_bound(program: ConeProgram, x: Array, z: Array, limits: tuple[Array, A
     return program.dual_value(x, z) + float(rho @ reach) - ROUNDING * float(noise)
 
 
-def _bound(
-    program: ConeProgram, x: Array, given: Array, z: Array, limits: tuple[Array, Array], fixed: Flags
-) -> LowerBound:
-    """Return the bound of a dual in ``K*`` whose fixed entries stay as they are; ``given`` is the solver's own."""
+def _bound(program: ConeProgram, x: Array, z: Array, limits: tuple[Array, Array], fixed: Flags) -> LowerBound:
+    """Return the bound of a dual in ``K*`` whose fixed entries stay as they are."""
     low, high = limits
     x0, repaired = _repair(program, x, z, ~(np.isfinite(low) & np.isfinite(high)), fixed)
     tilt = program.P @ x0 + program.c
@@ -124,7 +121,7 @@ def _bound(
     dust += EPSILON * float(np.abs(program.b) @ np.abs(repaired))
     if dust > DUST * max(program.unit, abs(value)):
         return LowerBound(None, f"no certificate: rounding in the dual is worth {dust:.1e} at entries of {room:.0e}")
-    return LowerBound(value, "from the dual, repaired", float(np.abs(repaired - given).max(initial=0.0)))
+    return LowerBound(value, "from the dual, repaired")
 
 
 def not_convex(P: sp.csc_array, rounding: float = ROUNDING) -> str:
@@ -354,14 +351,6 @@ def _step_inwards(layout: ConeLayout, v: Array, direction: Array, A: sp.csc_arra
     if not stepping.any():
         return v
     powers = np.arange(-DOUBLINGS, DOUBLINGS, 2).astype(float)
-    if not outside(direction).any():  # a step that leads inside leads inside ever after
-        low, high = np.zeros(stepping.size, dtype=int), np.full(stepping.size, powers.size - 1)
-        while (low < high).any():
-            middle = (low + high) // 2
-            short = outside(moved(powers[middle]))
-            low, high = np.where(short, middle + 1, low), np.where(short, high, np.maximum(middle, low))
-        end = moved(powers[high])
-        return v if outside(end).any() else end
     level = np.zeros(stepping.size, dtype=int)
     for _ in powers:
         end = moved(powers[level])

@@ -140,11 +140,13 @@ def ray(compiled: ConeData) -> Array | None:
     """
     program = ConeProgram(**compiled.fields)
     size = program.c.size
+    import clarabel
+
     flat = program.P[np.unique(program.P.indices)]
     A = sp.vstack([program.A, sp.csr_array(program.c[None]), flat], format="csc")
     b = np.concatenate([np.zeros(program.b.size), [-1.0], np.zeros(flat.shape[0])])
     for tolerance in TOLERANCES:
-        cones = [*clarabel_cones(compiled.fields["layout"]), *_zero(1 + flat.shape[0])]
+        cones = [*clarabel_cones(compiled.fields["layout"]), clarabel.ZeroConeT(1 + flat.shape[0])]
         d, _ = solved_by_clarabel(sp.eye_array(size, format="csc"), A, b, cones, tolerance)
         if d is not None and unboundedness(program, d).holds(PROOF):
             return d
@@ -205,9 +207,3 @@ def clarabel_cones(layout: ConeLayout) -> list[Any]:
         *(clarabel.ExponentialConeT() for _ in range(layout.exp)),
         *(clarabel.GenPowerConeT(list(alpha), 1) for alpha in layout.power),
     ]
-
-
-def _zero(count: int) -> list[Any]:
-    import clarabel
-
-    return [clarabel.ZeroConeT(count)]

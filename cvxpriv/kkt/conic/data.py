@@ -105,7 +105,10 @@ def extract(
     A, b, layout, order = _rows(data, solver)
     c = np.asarray(data["q"] if "q" in data else data["c"], dtype=float)
     bound_A, bound_b, bounded = _bound_rows(data, c.size)
-    added = ~np.isin(_owners(data["param_prob"]), [variable.id for variable in problem.variables()])
+    stuffed = data["param_prob"]
+    variables = sorted(stuffed.variables, key=lambda variable: stuffed.var_id_to_col[variable.id])
+    owners = np.repeat([variable.id for variable in variables], [variable.size for variable in variables])
+    added = ~np.isin(owners, [variable.id for variable in problem.variables()])
     if bound_b.size:
         A, b = sp.vstack([A, bound_A]), np.concatenate([b, bound_b])
         layout = ConeLayout(zero=layout.zero, nonneg=layout.nonneg + bound_b.size)
@@ -118,7 +121,7 @@ def extract(
         "b": b,
         "layout": layout,
         "maximise": isinstance(problem.objective, cp.Maximize),
-        "columns": _columns(data["param_prob"]),
+        "columns": tuple((str(variable.name()), int(variable.size)) for variable in variables),
     }
     return ConeData(fields, solver, order, bounded, bool(added[bounded[0]].any()), data, chain, inverse)
 
@@ -131,18 +134,6 @@ def without_values(problem: cp.Problem) -> Iterator[None]:
         for variable in variables:
             variable.save_value(None)
         yield
-
-
-def _owners(stuffed: Any) -> np.ndarray:
-    """Return the variable that each column belongs to, by its number."""
-    variables = sorted(stuffed.variables, key=lambda variable: stuffed.var_id_to_col[variable.id])
-    return np.repeat([variable.id for variable in variables], [variable.size for variable in variables])
-
-
-def _columns(stuffed: Any) -> tuple[tuple[str, int], ...]:
-    """Return names and sizes of the stuffed problem's variables in the order of its columns."""
-    variables = sorted(stuffed.variables, key=lambda variable: stuffed.var_id_to_col[variable.id])
-    return tuple((str(variable.name()), int(variable.size)) for variable in variables)
 
 
 def _symmetric(P: Any, size: int) -> sp.csc_array:
@@ -202,14 +193,6 @@ def finite(part: Any) -> Array | None:
     return array if np.isfinite(array).all() else None
 
 
-def _read_clarabel(_: ConeData, raw: Any) -> tuple[Any, Any]:
-    return raw.x, raw.z
-
-
-def _read_scs(_: ConeData, raw: Any) -> tuple[Any, Any]:
-    return raw["x"], raw["y"]
-
-
 def _read_ecos(compiled: ConeData, raw: Any) -> tuple[Any, Any]:
     empty = np.zeros(0)
     z = np.concatenate([empty if raw["y"] is None else raw["y"], empty if raw["z"] is None else raw["z"]])
@@ -263,9 +246,9 @@ _STATUSES: dict[str, Callable[[Any], Any]] = {
     "SCS": lambda raw: raw["info"]["status"],
 }
 _READERS = {
-    "CLARABEL": _read_clarabel,
+    "CLARABEL": lambda _, raw: (raw.x, raw.z),
     "ECOS": _read_ecos,
     "HIGHS": _read_highs,
     "OSQP": _read_osqp,
-    "SCS": _read_scs,
+    "SCS": lambda _, raw: (raw["x"], raw["y"]),
 }

@@ -99,6 +99,7 @@ class _Numbers:
     def __init__(self, program: ConeProgram) -> None:
         self.P = _fractions(program.P)
         self.A = _fractions(program.A)
+        self.transposed = _fractions(program.A.T)
         self.b = [Fraction(float(value)) for value in program.b]
         self.c = [Fraction(float(value)) for value in program.c]
         self.d = Fraction(float(program.d))
@@ -141,7 +142,7 @@ def _exact_dual(numbers: _Numbers, c: Row, z: Array, x: Array | None) -> tuple[R
         for k in held:
             y[k] = Fraction(float(z[k]))
         columns = [numbers.A[k] for k in held] + ([] if x is None else numbers.P)
-        rest = [-(p + a + g) for p, a, g in zip(_times(numbers.P, at), _pulled(numbers.A, y, count), c, strict=True)]
+        rest = [-(p + a + g) for p, a, g in zip(_times(numbers.P, at), _times(numbers.transposed, y), c, strict=True)]
         step = _solved([[column[j] for column in columns] for j in range(count)], rest)
         if step is None:
             continue
@@ -151,14 +152,6 @@ def _exact_dual(numbers: _Numbers, c: Row, z: Array, x: Array | None) -> tuple[R
         if inside(numbers.layout, y, dual=True):
             return y, moved
     return None
-
-
-def _pulled(A: list[Row], y: Row, count: int) -> Row:
-    pull = [Fraction(0)] * count
-    for row, weight in zip(A, y, strict=True):
-        if weight:
-            pull = [one + weight * entry for one, entry in zip(pull, row, strict=True)]
-    return pull
 
 
 def _point_value(numbers: _Numbers, x: Array) -> Fraction | None:

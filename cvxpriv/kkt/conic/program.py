@@ -74,6 +74,12 @@ class ConeProgram:
         """Absolute values of ``P``, ``A`` and ``A'``."""
         return abs(self.P), abs(self.A), abs(self.transposed)
 
+    @cached_property
+    def row_sizes(self) -> Array:
+        """The size of each row's coefficients and right-hand side."""
+        size = self.sizes[1]
+        return np.abs(self.b) + (size.max(axis=1).toarray().ravel() if size.nnz else 0.0)
+
     @property
     def unit(self) -> float:
         """The largest coefficient of the objective, or 1 where that is smaller or there is none."""
@@ -88,10 +94,7 @@ class ConeProgram:
 
     def block_sizes(self, x: Array) -> Array:
         """Return the size of the terms of each block's slack, one for each of `ConeLayout.names`."""
-        size = self.sizes[1]
-        rows = size @ np.abs(x) + np.abs(self.b)
-        if size.nnz:
-            rows = rows + size.max(axis=1).toarray().ravel()
+        rows = self.sizes[1] @ np.abs(x) + self.row_sizes
         blocks: Array = np.maximum.reduceat(rows, self.layout.starts) if rows.size else rows
         return np.where(blocks > 0.0, blocks, 1.0)
 
@@ -115,10 +118,8 @@ CONDITIONS = ("cone", "dual", "dual_cone", "complementarity", "gap")
 class ConeResiduals:
     """The five optimality conditions of a cone program at ``(x, z)``.
 
-    `cone`, `dual_cone`: Distance of ``b - A x`` to ``K`` and of ``z`` to ``K*``.
-    `dual`: Largest entry of ``P x + A'z + c``.
-    `complementarity`: ``|(b - A x)'z|``.
-    `gap`: Distance of primal and dual objective.
+    `absolute`: ``cone`` and ``dual_cone``: distance of ``b - A x`` to ``K`` and of ``z`` to ``K*``; ``dual``: largest
+    entry of ``P x + A'z + c``; ``complementarity``: ``|(b - A x)'z|``; ``gap``: distance of primal and dual objective.
     `relative`: The same five, relative.
     `claimed`: The same five as solvers measure them: relative only where the terms are larger than one.
     `objective`: Primal objective of the minimisation.
@@ -127,11 +128,7 @@ class ConeResiduals:
     ``x[2]``.
     """
 
-    cone: float
-    dual: float
-    dual_cone: float
-    complementarity: float
-    gap: float
+    absolute: dict[str, float]
     relative: dict[str, float]
     claimed: dict[str, float]
     objective: float
@@ -165,41 +162,22 @@ def cone_residuals(program: ConeProgram, x: Array, z: Array) -> ConeResiduals:
     value, dual_value = program.value(x), program.dual_value(x, z)
     products = np.add.reduceat(s * z, layout.starts) if layout.size else np.zeros(0)
     _, tight = _largest(products)
-    complementarity, gap = abs(float(s @ z)), abs(value - dual_value)
+    sizes = [outside, dual, astray, np.abs(s @ z), np.abs(value - dual_value)]
+    absolute = {name: float(one.max(initial=0.0)) for name, one in zip(CONDITIONS, sizes, strict=True)}
     relative = {
         "cone": missed,
-        "dual": min(worth, float(dual.max(initial=0.0)) / _size(Px, Az, program.c)),
-        "dual_cone": min(spread, float(astray.max(initial=0.0)) / _size(z)),
-        "complementarity": complementarity / terms,
-        "gap": gap / terms,
+        "dual": min(worth, absolute["dual"] / _size(Px, Az, program.c)),
+        "dual_cone": min(spread, absolute["dual_cone"] / _size(z)),
+        "complementarity": absolute["complementarity"] / terms,
+        "gap": absolute["gap"] / terms,
     }
-    absolute = terms / max(1.0, terms)
-    claimed = {name: one if name == "cone" else one * absolute for name, one in relative.items()}
+    small = min(1.0, terms)
+    claimed = {name: one if name == "cone" else one * small for name, one in relative.items()}
     worst = max(CONDITIONS, key=lambda condition: relative[condition])
-    where = {
-        "cone": _name(layout.names, row),
-        "dual": program.column_name(column) if column >= 0 else "",
-        "dual_cone": _name(layout.names, block),
-        "complementarity": _name(layout.names, tight),
-        "gap": _name(layout.names, tight),
-    }
-    return ConeResiduals(
-        cone=float(outside.max(initial=0.0)),
-        dual=float(dual.max(initial=0.0)),
-        dual_cone=float(astray.max(initial=0.0)),
-        complementarity=complementarity,
-        gap=gap,
-        relative=relative,
-        claimed=claimed,
-        objective=value,
-        worst=worst,
-        worst_block=where[worst],
-    )
+    place = {"cone": row, "dual": column, "dual_cone": block}.get(worst, tight)
+    name = "" if place < 0 else program.column_name(place) if worst == "dual" else layout.names[place]
+    return ConeResiduals(absolute, relative, claimed, value, worst, name)
 
 
 def _size(*terms: Array) -> float:
     return 1.0 + max((float(np.abs(term).max(initial=0.0)) for term in terms), default=0.0)
-
-
-def _name(names: tuple[str, ...], index: int) -> str:
-    return names[index] if index >= 0 else ""

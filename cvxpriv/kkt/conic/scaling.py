@@ -11,8 +11,6 @@ these units. Its answer is measured in the units of the original program, as any
 
 from __future__ import annotations
 
-import time
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,9 +21,8 @@ import scipy.sparse as sp
 
 from cvxpriv.kkt.conic.data import ConeData, extract
 from cvxpriv.kkt.conic.program import ConeProgram
-from cvxpriv.kkt.conic.solving import ConicSolution
+from cvxpriv.kkt.conic.solving import ConicSolution, asked
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.solvers.silence import solvers_silent
 
 ROUNDS = 25
 LEAST, MOST = 1e-10, 1e10
@@ -137,24 +134,9 @@ def _solved(
     problem: cp.Problem, compiled: ConeData, program: ConeProgram, units: Units, options: Mapping[str, object]
 ) -> ConicSolution:
     """Solve in some units, and take the answer back from there."""
-    other = _in_units(compiled, program, units)
-    begun = time.perf_counter()
-    x = z = None
-    status, error, spent, count = "failed", "", None, None
-    try:
-        with solvers_silent(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            raw = other.chain.solve_via_data(problem, other.data, False, False, dict(options))
-            x, z = other.read(raw)
-            told = other.chain.solver.invert(raw, other.inverse[-1])
-        status, spent, count = str(told.status), told.attr.get("solve_time"), told.attr.get("num_iters")
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException as wrong:  # a solver may raise anything, and a panic of one written in Rust is no Exception
-        error = f"{type(wrong).__name__}: {wrong}"
-    x, z = None if x is None else units.point(x), None if z is None else units.dual(z)
-    seconds, bounds = time.perf_counter() - begun, compiled.bounded_by_cvxpy
-    return ConicSolution(program, x, z, status, count, spent, seconds, error, bounded_by_cvxpy=bounds)
+    found = asked(problem, _in_units(compiled, program, units), options)
+    x, z = None if found.x is None else units.point(found.x), None if found.z is None else units.dual(found.z)
+    return replace(found, program=program, x=x, z=z, raw=None)
 
 
 def _in_units(compiled: ConeData, program: ConeProgram, units: Units) -> ConeData:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import cvxpy as cp
 import numpy as np
@@ -100,33 +100,45 @@ def solve_conic(
     Raises ModelError: If the solver is not one that this module reads, or the problem is mixed-integer.
     """
     compiled = extract(problem, solver, options or {}, shared)
+    solution = asked(problem, compiled, options or {}, warm_start)
+    if solution.status == "failed":
+        return solution
+    unbounded = solution.x is not None and solution.status.startswith("unbounded")
+    return replace(
+        solution,
+        error=_unpacked(problem, compiled, solution),
+        direction=compiled.variables(solution.x) if unbounded and solution.x is not None else None,
+    )
+
+
+def asked(
+    problem: cp.Problem, compiled: ConeData, options: Mapping[str, object], warm_start: bool = False
+) -> ConicSolution:
+    """Return a solver's answer to the data that it is given; the problem keeps its values."""
+    program, raw = ConeProgram(**compiled.fields), None
     start = time.perf_counter()
     try:
         with solvers_silent(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # "may be inaccurate", and whatever else: the status says so
-            raw = compiled.chain.solve_via_data(problem, compiled.data, warm_start, False, dict(options or {}))
+            raw = compiled.chain.solve_via_data(problem, compiled.data, warm_start, False, dict(options))
+        seconds = time.perf_counter() - start
+        x, z = compiled.read(raw)
+        told = compiled.chain.solver.invert(raw, compiled.inverse[-1])
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # a solver may raise anything, and a panic of one written in Rust is no Exception
-        return _failed(compiled, time.perf_counter() - start, error)
-    seconds = time.perf_counter() - start
-    try:
-        x, z = compiled.read(raw)
-        inverted = compiled.chain.solver.invert(raw, compiled.inverse[-1])
-    except Exception as error:  # the caller still wants the other solvers' rows
-        return _failed(compiled, seconds, error, raw)
-    status = str(inverted.status)
+        return ConicSolution(
+            program, None, None, "failed", None, None, time.perf_counter() - start, _describe(error), raw
+        )
     return ConicSolution(
-        program=ConeProgram(**compiled.fields),
-        x=x,
-        z=z,
-        status=status,
-        iterations=inverted.attr.get("num_iters"),
-        solver_seconds=inverted.attr.get("solve_time"),
-        seconds=seconds,
-        error=_unpacked(problem, compiled, raw, status, inverted.attr.get("num_iters")),
+        program,
+        x,
+        z,
+        str(told.status),
+        told.attr.get("num_iters"),
+        told.attr.get("solve_time"),
+        seconds,
         raw=raw,
-        direction=compiled.variables(x) if x is not None and status.startswith("unbounded") else None,
         bounded_by_cvxpy=compiled.bounded_by_cvxpy,
     )
 
@@ -143,20 +155,16 @@ def attempts(
         yield solution
 
 
-def _failed(compiled: ConeData, seconds: float, error: BaseException, raw: object = None) -> ConicSolution:
-    program = ConeProgram(**compiled.fields)
-    return ConicSolution(program, None, None, "failed", None, None, seconds, _describe(error), raw)
-
-
-def _unpacked(problem: cp.Problem, compiled: ConeData, raw: object, status: str, iterations: int | None) -> str:
+def _unpacked(problem: cp.Problem, compiled: ConeData, solution: ConicSolution) -> str:
     """Give the problem its values, as `problem.solve` does; return the error, or ``""``."""
     refusal = ""
-    if status in (cp.SOLVER_ERROR, cp.USER_LIMIT):
-        refusal = _gave_up(compiled.solver, compiled.own_status(raw), status, iterations)
+    if solution.status in (cp.SOLVER_ERROR, cp.USER_LIMIT):
+        own = compiled.own_status(solution.raw)
+        refusal = _gave_up(compiled.solver, own, solution.status, solution.iterations)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # "may be inaccurate": the status says so
-            problem.unpack_results(raw, compiled.chain, compiled.inverse)
+            problem.unpack_results(solution.raw, compiled.chain, compiled.inverse)
     except Exception as error:  # cvxpy raises where the solver's status is a failure; status and point are kept
         return refusal or _describe(error)
     return refusal

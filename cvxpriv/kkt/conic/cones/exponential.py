@@ -63,15 +63,6 @@ def project_exponential(v: Array) -> Array:
     return projected
 
 
-def project_exponential_dual(v: Array) -> Array:
-    """Return the nearest points of the dual cone, by Moreau's decomposition: ``P*(v) = v + P(-v)``.
-
-    The answer is exactly zero where ``-v`` lies in the primal cone, and exactly ``v`` where ``v`` lies in the dual.
-    """
-    v = np.asarray(v, dtype=float)
-    return v + project_exponential(-v)
-
-
 def _rays(rho: Array, x: Array, y: Array) -> tuple[Array, Array, Array]:
     """``s``, ``sigma`` and their denominator at ``rho``; rewritten where ``rho`` is large so that nothing overflows."""
     large = np.abs(rho) > 1e8

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from cvxpriv.errors import ModelError
-from cvxpriv.kkt.conic.cones.exponential import project_exponential, project_exponential_dual
-from cvxpriv.kkt.conic.cones.power import project_power, project_power_dual
+from cvxpriv.kkt.conic.cones.exponential import project_exponential
+from cvxpriv.kkt.conic.cones.power import project_power
 from cvxpriv.kkt.conic.cones.symmetric import (
     Triangle,
     project_second_order,
@@ -23,6 +23,14 @@ Project = Callable[[Array], Array]
 
 ROUNDED = 1e-6
 """Largest distance of a power cone's exponents from a sum of one: cvxpy takes them to about this."""
+
+
+def onto_dual(project: Project) -> Project:
+    """Return the projection onto the dual cone, by Moreau's decomposition: ``P*(v) = v + P(-v)``.
+
+    It is exactly zero where ``-v`` lies in the primal cone, and exactly ``v`` where ``v`` lies in the dual.
+    """
+    return lambda v: v + project(-v)
 
 
 @dataclass(frozen=True)
@@ -109,50 +117,28 @@ class ConeLayout:
 
     def _gather(self) -> Iterator[Family]:
         start = 0
-        for kind, count in (("zero", self.zero), ("nonneg", self.nonneg)):
-            rows = np.arange(start, start + count)[:, None]
-            if count:
-                yield self._family(kind, tuple(range(count)), rows, ())
-            start += count
-        groups: dict[tuple[str, object], tuple[list[int], list[int]]] = {}
-        keys: dict[str, tuple[object, ...]] = {
-            "soc": self.soc,
-            "psd": self.psd,
-            "exp": ((),) * self.exp,
-            "power": tuple(len(alpha) for alpha in self.power),
-        }
+        groups: dict[tuple[str, int], tuple[list[int], list[int]]] = {}
         for kind, number, size in self._sizes():
-            if kind in keys:
-                numbers, offsets = groups.setdefault((kind, keys[kind][number]), ([], []))
-                numbers.append(number)
-                offsets.append(start)
-                start += size
-        for (kind, shape), (numbers, offsets) in groups.items():
-            size = self._block_size(kind, shape)
-            yield self._family(kind, tuple(numbers), np.array(offsets)[:, None] + np.arange(size), shape)
+            numbers, offsets = groups.setdefault((kind, size), ([], []))
+            numbers.append(number)
+            offsets.append(start)
+            start += size
+        for (kind, size), (numbers, offsets) in groups.items():
+            yield self._family(kind, tuple(numbers), np.array(offsets)[:, None] + np.arange(size))
 
-    @staticmethod
-    def _block_size(kind: str, shape: object) -> int:
-        count = shape if isinstance(shape, int) else 0
-        return {"soc": count, "psd": count * (count + 1) // 2, "exp": 3, "power": count + 1}[kind]
-
-    def _family(self, kind: str, numbers: tuple[int, ...], rows: np.ndarray, shape: object) -> Family:
-        order, triangle = (shape if isinstance(shape, int) else 0), self.triangle
+    def _family(self, kind: str, numbers: tuple[int, ...], rows: np.ndarray) -> Family:
         if kind == "power":
             alpha = np.array([self.power[number] for number in numbers], dtype=float)
-            return Family(
-                kind, numbers, rows, lambda v: project_power(v, alpha), lambda v: project_power_dual(v, alpha)
-            )
-
-        def semidefinite(v: Array) -> Array:
-            return project_semidefinite(v, order, triangle)
-
+            project = partial(project_power, alpha=alpha)
+            return Family(kind, numbers, rows, project, onto_dual(project))
+        order = self.psd[numbers[0]] if kind == "psd" else 0
+        semidefinite = partial(project_semidefinite, order=order, triangle=self.triangle)
         pairs: dict[str, tuple[Project, Project]] = {
             "zero": (np.zeros_like, np.copy),
-            "nonneg": (lambda v: np.maximum(v, 0.0), lambda v: np.maximum(v, 0.0)),
+            "nonneg": (partial(np.maximum, 0.0), partial(np.maximum, 0.0)),
             "soc": (project_second_order, project_second_order),
             "psd": (semidefinite, semidefinite),
-            "exp": (project_exponential, project_exponential_dual),
+            "exp": (project_exponential, onto_dual(project_exponential)),
         }
         return Family(kind, numbers, rows, *pairs[kind])
 

@@ -53,12 +53,6 @@ def project_power(v: Array, alpha: Array) -> Array:
     return projected
 
 
-def project_power_dual(v: Array, alpha: Array) -> Array:
-    """Return the nearest points of the dual cone, by Moreau's decomposition."""
-    v = np.asarray(v, dtype=float)
-    return v + project_power(-v, alpha)
-
-
 def _split(t: Array, height: Array) -> tuple[Array, Array]:
     """``r`` and ``height - r`` from the logit, both to full relative precision."""
     shrink = np.exp(-np.abs(t))

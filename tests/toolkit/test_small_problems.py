@@ -1,0 +1,22 @@
+"""No verdict on the small problems contradicts what is known, and some solver's answer is right."""
+
+from __future__ import annotations
+
+import pytest
+
+from cvxpriv.certify import Stored, crosscheck
+from cvxpriv.certify.corpus.known import INFEASIBLE, OPTIMAL, UNBOUNDED, false_verdicts
+from tests.toolkit.small_problems import SMALL, known_of
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_no_verdict_on_a_small_problem_is_false(name: str) -> None:
+    known = known_of(name)
+    denials = {one: Stored(None, status=one) for one in (INFEASIBLE, UNBOUNDED) if one != known.status}
+    table = crosscheck(known.problem, answers=denials).table
+    assert not false_verdicts(known, table), table[["solver", "verdict", "objective", "reason"]].to_string()
+    own = table[~table["solver"].isin(denials)]
+    assert own["verdict"].isin(["agrees", "loose"]).any(), table[["solver", "verdict", "reason"]].to_string()
+    if known.status == OPTIMAL:
+        right = own.loc[own["verdict"] == "agrees", "objective"]
+        assert right.size == 0 or max(map(known.error, right)) < 1e-5
