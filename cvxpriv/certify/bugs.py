@@ -98,7 +98,7 @@ def _shrink_program(search: _Search, problem: cp.Problem, solver: str) -> bool:
     names = search.least(fewer.layout.names, lambda kept: problem_of_program(with_blocks(fewer, kept)))
     fewer = with_blocks(fewer, names)
     for digits in DIGITS:
-        if search.holds(lambda digits=digits: problem_of_program(rounded(fewer, digits))):
+        if search.holds(partial(problem_of_program, rounded(fewer, digits))):
             break
     return True
 

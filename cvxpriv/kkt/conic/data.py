@@ -245,7 +245,7 @@ _STATUSES: dict[str, Callable[[Any], Any]] = {
     "OSQP": lambda raw: raw.info.status,
     "SCS": lambda raw: raw["info"]["status"],
 }
-_READERS = {
+_READERS: dict[str, Callable[[ConeData, Any], tuple[Any, Any]]] = {
     "CLARABEL": lambda _, raw: (raw.x, raw.z),
     "ECOS": _read_ecos,
     "HIGHS": _read_highs,
