@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import partial
 from typing import TypeAlias
 
 import cvxpy as cp
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.constraints.documents import kept
-from cvxpriv.constraints.ready import ReadyConstraint, finite_matrix, number, require_shape
+from cvxpriv.constraints.ready import ReadyConstraint, finite_matrix, number, ready, require_shape
 from cvxpriv.errors import DataError, ModelError, shown, suggest
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
@@ -53,7 +52,7 @@ def floor(value: float | ArrayLike) -> ReadyConstraint:
         least = finite_matrix("floor", value, "a matrix of probabilities")
         _require_probabilities("floor", least)
         name = f"floor({least.shape[0]} x {least.shape[1]} matrix)"
-    return ReadyConstraint(name, partial(_floor_form, least), partial(_floor_excess, least))
+    return ready(name, _floor_form, _floor_excess, least)
 
 
 def _floor_form(least: float | Array, mechanism: cp.Expression, known: Known | None) -> list[cp.Constraint]:
@@ -148,7 +147,7 @@ def fixed(values: Mapping[Cell, float] | Iterable[tuple[int | str, int, float]])
 def _fixed_constraint(kind: str, values: dict[Cell, float]) -> ReadyConstraint:
     shown = list(values) if kind == "forbidden" else values
     name = f"{kind}({shown})" if len(values) <= 4 else f"{kind}({len(values)} cells)"
-    return ReadyConstraint(name, partial(_fixed_form, kind, values), partial(_fixed_excess, kind, values))
+    return ready(name, _fixed_form, _fixed_excess, kind, values)
 
 
 def _fixed_form(

@@ -5,7 +5,6 @@ Each takes `of`: "private" constrains P(U|S), and "input" the mechanism itself.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Literal
 
 import cvxpy as cp
@@ -14,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.constraints.documents import kept
-from cvxpriv.constraints.ready import ReadyConstraint, channel_of, finite_matrix, number, option
+from cvxpriv.constraints.ready import ReadyConstraint, channel_of, finite_matrix, number, option, ready
 from cvxpriv.divergences import FDivergence, divergence
 from cvxpriv.errors import DataError, ModelError, shown
 from cvxpriv.numerics.arrays import Array
@@ -50,7 +49,7 @@ def local_information_privacy(epsilon: float, of: Of = "private") -> ReadyConstr
     """
     limit = number("epsilon", epsilon, 0.0, np.inf, "in nats, for example 0.5")
     name = f"local_information_privacy(epsilon={limit:g}, of={option('of', of, OF)!r})"
-    return ReadyConstraint(name, partial(_ratio_form, limit, of, True), partial(_ratio_excess, limit, of, True))
+    return ready(name, _ratio_form, _ratio_excess, limit, of, True)
 
 
 @door
@@ -79,7 +78,7 @@ def pointwise_leakage(epsilon: float, of: Of = "private") -> ReadyConstraint:
     """
     limit = number("epsilon", epsilon, 0.0, np.inf, "in nats, for example 0.5")
     name = f"pointwise_leakage(epsilon={limit:g}, of={option('of', of, OF)!r})"
-    return ReadyConstraint(name, partial(_ratio_form, limit, of, False), partial(_ratio_excess, limit, of, False))
+    return ready(name, _ratio_form, _ratio_excess, limit, of, False)
 
 
 def _given(of: str, mechanism: Any, known: Known | None, name: str) -> tuple[Any, Array]:
@@ -136,7 +135,7 @@ def bayes_vulnerability(bound: float, gain: ArrayLike | None = None, of: Of = "p
     matrix = None if gain is None else finite_matrix("gain", gain, "gains, one row an action")
     actions = "" if matrix is None else f", {matrix.shape[0]} actions"
     name = f"bayes_vulnerability(bound={limit:g}{actions}, of={option('of', of, OF)!r})"
-    return ReadyConstraint(name, partial(_gain_form, limit, matrix, of), partial(_gain_excess, limit, matrix, of))
+    return ready(name, _gain_form, _gain_excess, limit, matrix, of)
 
 
 def _gain_form(
@@ -193,9 +192,7 @@ def f_information(f: FDivergence | str, bound: float, of: Of = "private") -> Rea
         raise ModelError(f"f={found.name!r} has no DCP form, and a constraint cannot take tangents: choose another f")
     limit = number("bound", bound, 0.0, np.inf, "in the unit of f, for example 0.1")
     name = f"f_information({found.name}, bound={limit:g}, of={option('of', of, OF)!r})"
-    return ReadyConstraint(
-        name, partial(_information_form, found, limit, of), partial(_information_excess, found, limit, of)
-    )
+    return ready(name, _information_form, _information_excess, found, limit, of)
 
 
 def _information_form(
@@ -245,7 +242,7 @@ def group_fairness(bound: float, groups: ArrayLike | None = None) -> ReadyConstr
         raise DataError(f"groups={shown(groups)}: expected the number of the group of each input, from 0")
     of_whom = "private groups" if members is None else f"{np.unique(members).size} groups"
     name = f"group_fairness(bound={limit:g}, {of_whom})"
-    return ReadyConstraint(name, partial(_fair_form, limit, members), partial(_fair_excess, limit, members))
+    return ready(name, _fair_form, _fair_excess, limit, members)
 
 
 def by_group(members: Array | None, known: Known | None, inputs: int) -> Array:

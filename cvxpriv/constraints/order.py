@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import cvxpy as cp
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.constraints.documents import kept
-from cvxpriv.constraints.ready import ReadyConstraint, finite_matrix, number, pairs
+from cvxpriv.constraints.ready import ReadyConstraint, finite_matrix, number, pairs, ready
 from cvxpriv.errors import DataError, ModelError, shown
 from cvxpriv.numerics.arguments import real_numbers
 from cvxpriv.numerics.arrays import Array
@@ -51,7 +50,7 @@ def symmetric(inputs: Sequence[int], outputs: Sequence[int]) -> ReadyConstraint:
     if (rows == np.arange(rows.size)).all() and (columns == np.arange(columns.size)).all():
         raise DataError("inputs and outputs move nothing: give at least one permutation that moves a symbol")
     name = f"symmetric(inputs={rows.tolist()}, outputs={columns.tolist()})"
-    return ReadyConstraint(name, partial(_cycles_form, rows, columns), partial(_cycles_excess, rows, columns))
+    return ready(name, _cycles_form, _cycles_excess, rows, columns)
 
 
 def _permutation(argument: str, values: Sequence[int]) -> Permutation:
@@ -104,9 +103,7 @@ def monotone(increasing: bool = True) -> ReadyConstraint:
     """
     if not isinstance(increasing, bool):
         raise ModelError(f"increasing={shown(increasing)}: expected True or False")
-    return ReadyConstraint(
-        f"monotone(increasing={increasing})", partial(_order_form, increasing), partial(_order_excess, increasing)
-    )
+    return ready(f"monotone(increasing={increasing})", _order_form, _order_excess, increasing)
 
 
 def _order_form(increasing: bool, mechanism: cp.Expression, known: Known | None) -> list[cp.Constraint]:
@@ -152,7 +149,7 @@ def metric_differential_privacy(epsilon: float, distance: ArrayLike) -> ReadyCon
     if d.shape[0] != d.shape[1] or (d < 0.0).any() or np.diag(d).any():
         raise DataError("distance: expected a square matrix of numbers >= 0 with 0 on its diagonal")
     name = f"metric_differential_privacy(epsilon={limit:g}, {len(d)} inputs)"
-    return ReadyConstraint(name, partial(_metric_form, limit, d), partial(_metric_excess, limit, d))
+    return ready(name, _metric_form, _metric_excess, limit, d)
 
 
 def _metric_form(epsilon: float, d: Array, mechanism: cp.Expression, known: Known | None) -> list[cp.Constraint]:
@@ -201,7 +198,7 @@ def renyi_differential_privacy(order: float, epsilon: float) -> ReadyConstraint:
     a = number("order", order, 1e-3, 1e3, "an order above 0, for example 2")
     limit = number("epsilon", epsilon, 0.0, np.inf, "a divergence in nats, for example 0.5")
     name = f"renyi_differential_privacy(order={a:g}, epsilon={limit:g})"
-    return ReadyConstraint(name, partial(_renyi_form, a, limit), partial(_renyi_excess, a, limit))
+    return ready(name, _renyi_form, _renyi_excess, a, limit)
 
 
 def _renyi_form(a: float, epsilon: float, mechanism: cp.Expression, known: Known | None) -> list[cp.Constraint]:

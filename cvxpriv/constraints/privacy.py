@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import cvxpy as cp
 import numpy as np
 
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.constraints.documents import kept
-from cvxpriv.constraints.ready import ReadyConstraint, number, pairs, prior_of
+from cvxpriv.constraints.ready import ReadyConstraint, number, pairs, prior_of, ready
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 
@@ -49,7 +47,7 @@ def local_differential_privacy(epsilon: float, delta: float = 0.0) -> ReadyConst
     limit = number("epsilon", epsilon, 0.0, np.inf, "a privacy loss in nats, for example 1.0")
     share = number("delta", delta, 0.0, 1.0, "a probability, for example 1e-5")
     name = f"local_differential_privacy(epsilon={limit:g}{f', delta={share:g}' if share else ''})"
-    return ReadyConstraint(name, partial(_ratio_form, limit, share), partial(_ratio_excess, limit, share))
+    return ready(name, _ratio_form, _ratio_excess, limit, share)
 
 
 def _ratio_form(epsilon: float, delta: float, mechanism: cp.Expression, known: Known | None) -> list[cp.Constraint]:
@@ -97,7 +95,7 @@ def total_variation_to_prior(bound: float, average: bool = False) -> ReadyConstr
     """
     limit = number("bound", bound, 0.0, 1.0, "total variation is a difference of probabilities, for example 0.1")
     name = f"total_variation_to_prior(bound={limit:g}{', average=True' if average else ''})"
-    return ReadyConstraint(name, partial(_distance_form, limit, average), partial(_distance_excess, limit, average))
+    return ready(name, _distance_form, _distance_excess, limit, average)
 
 
 def _distance_form(bound: float, average: bool, mechanism: cp.Expression, known: Known | None) -> list[cp.Constraint]:
@@ -139,9 +137,7 @@ def maximal_leakage(bound: float) -> ReadyConstraint:
     (maximal_leakage(bound=0.5), 0.193147)
     """
     limit = number("bound", bound, 0.0, np.inf, "a leakage in nats, for example 0.5")
-    return ReadyConstraint(
-        f"maximal_leakage(bound={limit:g})", partial(_peak_form, limit), partial(_peak_excess, limit)
-    )
+    return ready(f"maximal_leakage(bound={limit:g})", _peak_form, _peak_excess, limit)
 
 
 def _peak_form(bound: float, mechanism: cp.Expression, known: Known | None) -> list[cp.Constraint]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -90,6 +91,13 @@ class ReadyConstraint:
 
     def __repr__(self) -> str:
         return self.name
+
+
+def ready(
+    name: str, form: Callable[..., list[cp.Constraint]], excess: Callable[..., float], *arguments: Any
+) -> ReadyConstraint:
+    """Return a constraint whose form and excess both take the arguments before the mechanism and what is known."""
+    return ReadyConstraint(name, partial(form, *arguments), partial(excess, *arguments))
 
 
 def number(argument: str, value: object, low: float, high: float, remedy: str) -> float:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.constraints.documents import kept
-from cvxpriv.constraints.ready import ReadyConstraint, finite_matrix, number, prior_of, require_shape
+from cvxpriv.constraints.ready import ReadyConstraint, finite_matrix, number, prior_of, ready, require_shape
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
@@ -44,7 +42,7 @@ def expected_distortion(distortion: ArrayLike, bound: float) -> ReadyConstraint:
     matrix = finite_matrix("distortion", distortion, "a distortion matrix")
     limit = number("bound", bound, -np.inf, np.inf, "the largest distortion on average, in the unit of the matrix")
     name = f"expected_distortion({matrix.shape[0]} x {matrix.shape[1]} matrix, bound={limit:g})"
-    return ReadyConstraint(name, partial(_mean_form, matrix, limit), partial(_mean_excess, matrix, limit))
+    return ready(name, _mean_form, _mean_excess, matrix, limit)
 
 
 def _mean_form(distortion: Array, bound: float, mechanism: cp.Expression, known: Known | None) -> list[cp.Constraint]:
@@ -86,7 +84,7 @@ def output_marginal(marginal: ArrayLike) -> ReadyConstraint:
             f"marginal sums to {wanted.sum():.9g}, its least entry is {wanted.min():g}: pass a distribution"
         )
     name = f"output_marginal({wanted.size} outputs)"
-    return ReadyConstraint(name, partial(_marginal_form, wanted), partial(_marginal_excess, wanted))
+    return ready(name, _marginal_form, _marginal_excess, wanted)
 
 
 def _marginal_form(wanted: Array, mechanism: cp.Expression, known: Known | None) -> list[cp.Constraint]:

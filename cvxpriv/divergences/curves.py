@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -14,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from cvxpriv.divergences.atoms import At, Atom, Writer
+from cvxpriv.divergences.atoms.branches import largest
 from cvxpriv.divergences.convexity import adjoint
 from cvxpriv.divergences.intervals import INTERVALS, Interval
-from cvxpriv.divergences.jets import DIGITS, MANY_DIGITS, Jet, Kind, constant_value, jet
+from cvxpriv.divergences.jets import DIGITS, MANY_DIGITS, Kind, constant_value, jet
 from cvxpriv.divergences.tree import Node
 from cvxpriv.numerics.arrays import Array
 
@@ -145,21 +145,12 @@ def _sure(tree: Node) -> npt.NDArray[np.bool_]:
     return np.array(found)
 
 
-def _largest(parts: Sequence[Jet], side: int) -> Jet:
-    value, slope, bend = parts[0]
-    for v, d, c in parts[1:]:
-        steeper = (side * d > side * slope) | ((d == slope) & (c > bend))
-        better = (v > value) | ((v == value) & steeper)
-        value, slope, bend = np.where(better, v, value), np.where(better, d, slope), np.where(better, c, bend)
-    return value, slope, bend
-
-
 def _power(base: Array, exponent: float, exact: Fraction | None) -> Array:
     return np.asarray(base, dtype=float) ** (int(exact) if exact is not None and exact.denominator == 1 else exponent)
 
 
 #: Doubles without any guard.
-DOUBLES = Kind(lambda node: float(constant_value(node)), np.exp, np.log, np.log1p, _power, _largest)
+DOUBLES = Kind(lambda node: float(constant_value(node)), np.exp, np.log, np.log1p, _power, largest)
 
 
 def _middle(one: Any, t: Array) -> tuple[Array, Array]:

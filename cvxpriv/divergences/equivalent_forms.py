@@ -52,11 +52,6 @@ def cell_by_cell(term: Cell) -> DCPForm:
     return form
 
 
-def vectorised(term: Cell) -> DCPForm:
-    """Return the sum of one atom over all cells."""
-    return lambda p, q: (cp.sum(term(p, q)), [])
-
-
 #: z >= p log(p/q), exponential cones written out.
 relative_entropy_by_cones = forms.with_variable(forms.itself, lambda p, q, z: cp.ExpCone(-z, p, q))
 #: g <= p^1/2 q^1/2.
@@ -101,7 +96,7 @@ def _alpha(a: float) -> dict[str, DCPForm]:
 def _hockey_stick(gamma: float) -> dict[str, DCPForm]:
     return {
         "positive part": forms.hinge(gamma),
-        "half of |.| and a line": vectorised(lambda p, q: (cp.abs(p - gamma * q) + p - gamma * q) / 2.0),
+        "half of |.| and a line": forms.summed(lambda p, q: (cp.abs(p - gamma * q) + p - gamma * q) / 2.0),
         "inequalities": by_two_inequalities(1.0, (1.0, -gamma), (0.0, 0.0)),
         "perspective of a positive part": perspectives(lambda x: cp.pos(1.0 - gamma * x)),
     }
@@ -112,20 +107,20 @@ _FAMILIES: dict[str, Callable[[float], dict[str, DCPForm]]] = {"alpha": _alpha, 
 _WAYS: dict[str, dict[str, DCPForm]] = {
     "mutual-information": {
         "rel_entr": forms.relative_entropy,
-        "kl_div and a line": vectorised(lambda p, q: cp.kl_div(p, q) + p - q),
+        "kl_div and a line": forms.summed(lambda p, q: cp.kl_div(p, q) + p - q),
         "exponential cones": relative_entropy_by_cones,
         "perspective of -log": perspectives(lambda x: -cp.log(x)),
     },
     "reverse-kl": {
         "rel_entr": forms.reverse_relative_entropy,
-        "kl_div and a line": vectorised(lambda p, q: cp.kl_div(q, p) + q - p),
+        "kl_div and a line": forms.summed(lambda p, q: cp.kl_div(q, p) + q - p),
         "exponential cones": lambda p, q: relative_entropy_by_cones(q, p),
         "perspective of -entr": perspectives(lambda x: -cp.entr(x)),
     },
     "jensen-shannon": {
         "rel_entr to the midpoint": forms.jensen_shannon,
-        "kl_div to the midpoint": vectorised(lambda p, q: cp.kl_div(p, (p + q) / 2.0) + cp.kl_div(q, (p + q) / 2.0)),
-        "rel_entr of doubles": vectorised(
+        "kl_div to the midpoint": forms.summed(lambda p, q: cp.kl_div(p, (p + q) / 2.0) + cp.kl_div(q, (p + q) / 2.0)),
+        "rel_entr of doubles": forms.summed(
             lambda p, q: (cp.rel_entr(2.0 * p, p + q) + cp.rel_entr(2.0 * q, p + q)) / 2.0
         ),
         "exponential cones": jensen_shannon_by_cones,
@@ -150,7 +145,7 @@ _WAYS: dict[str, dict[str, DCPForm]] = {
     "neyman": _squares(1.0, 0.0, lambda x: cp.square(1.0 - x), "a square"),
     "total-variation": {
         "abs": forms.absolute_difference,
-        "positive part and a line": vectorised(lambda p, q: cp.pos(p - q) - (p - q) / 2.0),
+        "positive part and a line": forms.summed(lambda p, q: cp.pos(p - q) - (p - q) / 2.0),
         "inequalities": by_two_inequalities(0.5, (1.0, -1.0), (-1.0, 1.0)),
         "perspective of abs": perspectives(lambda x: cp.abs(1.0 - x) / 2.0),
     },

@@ -17,20 +17,23 @@ from cvxpriv.numerics.arrays import Array
 Form = tuple[cp.Expression, list[cp.Constraint]]
 
 
-def relative_entropy(p: cp.Expression, q: cp.Expression) -> Form:
-    """f = -log t: sum p log(p/q); exponential cones."""
-    return cp.sum(cp.rel_entr(p, q)), []
+def summed(term: Callable[[cp.Expression, cp.Expression], cp.Expression]) -> DCPForm:
+    """Return the form that is the sum of one atom over all cells."""
+    return lambda p, q: (cp.sum(term(p, q)), [])
 
 
-def reverse_relative_entropy(p: cp.Expression, q: cp.Expression) -> Form:
-    """f = t log t: sum q log(q/p); exponential cones."""
-    return cp.sum(cp.rel_entr(q, p)), []
-
-
-def jensen_shannon(p: cp.Expression, q: cp.Expression) -> Form:
-    """f = t log(2t/(t+1)) + log(2/(t+1)): two relative entropies to the midpoint; exponential cones."""
+def _to_midpoint(p: cp.Expression, q: cp.Expression) -> cp.Expression:
     middle = (p + q) / 2.0
-    return cp.sum(cp.rel_entr(p, middle) + cp.rel_entr(q, middle)), []
+    return cp.rel_entr(p, middle) + cp.rel_entr(q, middle)
+
+
+#: f = -log t: sum p log(p/q), and f = t log t: sum q log(q/p); exponential cones.
+relative_entropy = summed(cp.rel_entr)
+reverse_relative_entropy = summed(lambda p, q: cp.rel_entr(q, p))
+#: f = t log(2t/(t+1)) + log(2/(t+1)): two relative entropies to the midpoint; exponential cones.
+jensen_shannon = summed(_to_midpoint)
+#: f = |1 - t| / 2: sum |p - q| / 2; linear.
+absolute_difference = summed(lambda p, q: cp.abs(p - q) / 2.0)
 
 
 def with_variable(
@@ -88,18 +91,9 @@ def power(a: float) -> DCPForm:
     return with_variable(lambda p, q, z: (z - p) / (a * (a - 1.0)), cone)
 
 
-def absolute_difference(p: cp.Expression, q: cp.Expression) -> Form:
-    """f = |1 - t| / 2: sum |p - q| / 2; linear."""
-    return cp.sum(cp.abs(p - q)) / 2.0, []
-
-
 def hinge(gamma: float) -> DCPForm:
     """Return the form of sum (p - gamma q)_+; linear."""
-
-    def form(p: cp.Expression, q: cp.Expression) -> Form:
-        return cp.sum(cp.pos(p - gamma * q)), []
-
-    return form
+    return summed(lambda p, q: cp.pos(p - gamma * q))
 
 
 def square_over(numerator: Array, denominator: Array) -> Array:

@@ -7,8 +7,8 @@ corners of that polytope, and the price is compared with what it finds a little 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import product
+from collections.abc import Iterator, Sequence
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from scipy.optimize import linprog, minimize
 
 import cvxpriv as cpv
 from cvxpriv.constraints import ReadyConstraint, from_document
+from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
 
 from .test_inference_counted import EVERY, MAKERS, TABLE
@@ -79,11 +80,11 @@ def information(joint: Array) -> float:
     return float((joint * np.log(joint / alone)).sum())
 
 
-def searched(model: str, constraint: ReadyConstraint, near: Array) -> float:
+def searched(model: str, asked_for: Sequence[ReadyConstraint], near: Array) -> float:
     """The least leakage, or negative worth, by SLSQP from a mechanism and from mixtures of random corners."""
     table = THREE if model == "funnel" else TABLE
     prior, s_given_y = table.sum(axis=0), table / table.sum(axis=0)
-    A, b = zip(*upper_limits(constraint, table), strict=True)
+    A, b = zip(*(limit for one in asked_for for limit in upper_limits(one, table)), strict=True)
     rows, limits = np.reshape(A, (-1, prior.size * OUTPUTS)), np.array(b)
     equal, values = np.kron(np.eye(prior.size), np.ones(OUTPUTS)), np.ones(prior.size)
 
@@ -130,24 +131,59 @@ def test_every_ready_constraint_is_among_the_cases() -> None:
     assert {case.values[1].kind for case in CASES} | CURVED | CELLS == MAKERS
 
 
-@pytest.mark.parametrize(("model", "constraint"), CASES)
-def test_optimum_and_price_are_those_of_a_search_over_inequalities(model: str, constraint: ReadyConstraint) -> None:
+def solved(model: str, *asked_for: ReadyConstraint) -> Any:
     if model == "funnel":
         run: Any = cpv.models.PrivacyFunnel(THREE, RATE, rate_unit="nats", size_y=OUTPUTS)
     else:
         run = cpv.models.InferenceAsService(TABLE, BETA, size_u=OUTPUTS)
-    run = run.constrain("asked", constraint).solve()
-    least = searched(model, constraint, run.mechanism)
+    for place, one in enumerate(asked_for):
+        run = run.constrain(f"asked {place}", one)
+    return run.solve()
+
+
+@pytest.mark.parametrize(("model", "constraint"), CASES)
+def test_optimum_and_price_are_those_of_a_search_over_inequalities(model: str, constraint: ReadyConstraint) -> None:
+    run = solved(model, constraint)
+    least = searched(model, [constraint], run.mechanism)
     assert (run.leakage if model == "funnel" else -run.objective) == pytest.approx(least, abs=1e-6)
     given = constraint.parameters
     for _, per, price in run.shadow_prices.itertuples(index=False):
         if per in NUMBERS:
             value = given[per]
             low, high = (
-                searched(model, moved, run.mechanism)
+                searched(model, [moved], run.mechanism)
                 for to in (value - STEP, value + STEP)
                 if (moved := from_document({"constraint": constraint.kind, "parameters": {**given, per: to}}))
             )
             # Nearby, the optimum is concave or convex in the number: the price lies between the two chords.
             chords = sorted([(low - least) / STEP, (least - high) / STEP])
             assert chords[0] - 2e-3 <= price <= chords[1] + 2e-3
+
+
+#: One pair is quick in each model; the others are some of all pairs, which a search compared.
+TOGETHER = [
+    pytest.param(model, (one, other), marks=[] if quick else pytest.mark.slow, id=f"{model}-{one.kind}-{other.kind}")
+    for model in ("funnel", "inference")
+    for place, (one, other) in enumerate(combinations([case.values[1] for case in CASES if case.values[0] == model], 2))
+    for quick in [(one.kind, other.kind) == ("local_information_privacy", "bayes_vulnerability") and place % 7 == 0]
+    if quick or place % 7 == 0
+]
+
+
+@pytest.mark.parametrize(("model", "several"), TOGETHER)
+def test_the_optimum_under_two_constraints_is_that_of_a_search(
+    model: str, several: tuple[ReadyConstraint, ReadyConstraint]
+) -> None:
+    table = THREE if model == "funnel" else TABLE
+    A, b = zip(*(limit for one in several for limit in upper_limits(one, table)), strict=True)
+    inputs = table.shape[1]
+    equal = np.kron(np.eye(inputs), np.ones(OUTPUTS))
+    rows = np.reshape(A, (-1, inputs * OUTPUTS))
+    if linprog(np.zeros(rows.shape[1]), rows, b, equal, np.ones(inputs), bounds=(0, 1)).x is None:
+        with pytest.raises(ModelError, match="cannot hold together"):
+            solved(model, *several)
+        return
+    run = solved(model, *several)
+    assert (run.leakage if model == "funnel" else -run.objective) == pytest.approx(
+        searched(model, several, run.mechanism), abs=1e-6
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -11,6 +12,16 @@ import numpy as np
 from cvxpriv.divergences.atoms.affine import Affine
 from cvxpriv.divergences.atoms.base import NOTHING, At, Atom, Jet, Writer
 from cvxpriv.numerics.arrays import Array
+
+
+def largest(jets: Sequence[Jet], side: int) -> Jet:
+    """Return the jet of the largest value; of equals that of the one that is larger on the right (1) or left (-1)."""
+    value, slope, bend = jets[0]
+    for v, d, c in jets[1:]:
+        steeper = (d * side > slope * side) | ((d == slope) & (c > bend))
+        better = (v > value) | ((v == value) & steeper)
+        value, slope, bend = np.where(better, v, value), np.where(better, d, slope), np.where(better, c, bend)
+    return value, slope, bend
 
 
 @dataclass(frozen=True)
@@ -40,12 +51,7 @@ class Largest(Atom):
         jets = [one.jet(at) for one in self.parts]
         if at.along is None:
             return reduce(np.maximum, (one[0] for one in jets)), NOTHING, NOTHING
-        value, slope, bend = (np.broadcast_to(one, np.shape(at.p)) for one in jets[0])
-        for v, d, c in jets[1:]:
-            steeper = (d * at.side > slope * at.side) | ((d == slope) & (c > bend))
-            better = (v > value) | ((v == value) & steeper)
-            value, slope, bend = np.where(better, v, value), np.where(better, d, slope), np.where(better, c, bend)
-        return value, slope, bend
+        return largest(jets, at.side)
 
     def declare(self, writer: Writer) -> cp.Expression:
         if self.modulus:
