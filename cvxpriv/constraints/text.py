@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Literal
 
+from numpy.typing import ArrayLike
+
 from cvxpriv.constraints.cells import fixed, floor, forbidden
 from cvxpriv.constraints.documents import GROUP, maker
 from cvxpriv.constraints.inference import (
@@ -20,7 +22,6 @@ from cvxpriv.constraints.privacy import local_differential_privacy, maximal_leak
 from cvxpriv.constraints.ready import ReadyConstraint
 from cvxpriv.constraints.utility import expected_distortion, output_marginal
 from cvxpriv.errors import DataError, ModelError, shown, suggest
-from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.extensions import extensions
 from cvxpriv.tables.matrix_files import read_matrix
@@ -99,7 +100,7 @@ def _floor(value: str) -> ReadyConstraint:
     return floor(least)
 
 
-def _file_and_number(make: Callable[[Array, float], ReadyConstraint]) -> Callable[[str], ReadyConstraint]:
+def _file_and_number(make: Callable[[ArrayLike, float], ReadyConstraint]) -> Callable[[str], ReadyConstraint]:
     def made(value: str) -> ReadyConstraint:
         path, _, number = value.rpartition(":")  # the last colon: a path may hold one
         if not path:
