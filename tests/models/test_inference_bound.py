@@ -149,7 +149,7 @@ def test_no_column_of_a_cell_has_a_price_above_the_cells_bound() -> None:
     alpha = 0.2 * rng.normal(size=10)
     cells = first_cell(problem.p_s_given_y)
     for _ in range(6):
-        cells = bisected(cells, problem.p_s)
+        cells = bisected(cells, problem.p_s)[0]
     bounds = np.minimum(cell_bounds(pricing, alpha, cells), centre_bounds(pricing, alpha, cells)[2])
     x = rng.dirichlet(np.full(10, 0.3), size=4000)
     price = pricing.gain(x) - x @ alpha

@@ -58,7 +58,7 @@ def test_the_relaxation_over_cells_falls_to_the_optimum_and_never_below(divergen
     cells, values = first_cell(problem.p_s_given_y), []
     for _ in range(6):
         values.append(over_cells(problem, cells))
-        cells = bisected(cells, problem.p_s)
+        cells = bisected(cells, problem.p_s)[0]
     assert np.diff(values).max() <= 1e-8  # a solver's
     assert min(values) >= found.lower - 1e-8
     assert values[-1] <= 1.01 * found.lower  # chords miss the square of the cells' size

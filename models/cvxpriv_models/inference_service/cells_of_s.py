@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cvxpriv.bounds.pricing import now
-from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.arrays import Array, IntArray
 
 from .pricing import Inner, Pricing
 
@@ -84,7 +84,7 @@ def verify(pricing: Pricing, alpha: Array, threshold: float, deadline: float) ->
             cells, bounds = cells[bounds > threshold], bounds[bounds > threshold]
             if not len(above) and len(cells) <= WAITING:
                 for _ in range(2 if len(cells) < SMALL else 1):
-                    cells, bounds = bisected(cells, pricing.p_s), np.tile(bounds, 2)
+                    cells, bounds = bisected(cells, pricing.p_s)[0], np.tile(bounds, 2)
                 continue
         return Verified(max(proved, bounds.max(initial=-np.inf)), looked, not len(cells), above[:VIOLATORS])
     return Verified(proved, looked, True, nowhere)
@@ -122,8 +122,8 @@ def _raised(pricing: Pricing, alpha: Array, cells: Array, mu: Array, inner: Inne
     return np.where(np.isnan(found), np.inf, found)  # what cannot be computed proves nothing
 
 
-def bisected(cells: Array, p_s: Array) -> Array:
-    """Both halves of each cell: first all first halves, then all second ones.
+def bisected(cells: Array, p_s: Array) -> tuple[Array, IntArray]:
+    """Both halves of each cell, first all first halves, then all second ones; and which edge of each was cut.
 
     The cut is at the middle of the edge on which KL lies farthest below its chord there, since the chord is all that
     the bound loses. (The longest edge would cut cells near s_l = 0, where KL bends most, a hundred times more often.)
@@ -135,4 +135,4 @@ def bisected(cells: Array, p_s: Array) -> Array:
     rows = np.arange(len(cells))
     halves = np.concatenate([cells, cells])
     halves[rows, first[edge]] = halves[len(cells) + rows, second[edge]] = middle[rows, edge]
-    return halves
+    return halves, edge

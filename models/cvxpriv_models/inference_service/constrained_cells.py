@@ -43,23 +43,22 @@ class Tree:
         cells, worst, made = (lows + (1.0 - lows.sum()) * np.eye(len(lows)))[None], -np.inf, 1
         nodes: list[Any] = [None]
         names = np.array([0])
-        while len(cells):
-            heights = kl_to_prior(cells, plain.p_s)
-            c = np.linalg.solve(cells, heights[:, :, None])[:, :, 0] @ plain.channel - alpha
+        while True:
+            c = np.linalg.solve(cells, kl_to_prior(cells, plain.p_s)[:, :, None])[:, :, 0] @ plain.channel - alpha
             at, values = At.of(self.pricing, self.sort, self.duals, c)
             done = (values <= threshold - ROOM) | (made > most) | (now() > end)
             worst = max(worst, values[done].max(initial=-np.inf))
             for name, entry in zip(names[done].tolist(), self._entries(at, done, own.allowed), strict=True):
                 nodes[name] = entry
-            cells, heights, kept = cells[~done], heights[~done], names[~done]
-            first, second = np.triu_indices(cells.shape[1], 1)
-            middle = kl_to_prior((cells[:, first] + cells[:, second]) / 2.0, plain.p_s)
-            edges = (heights[:, first] + heights[:, second] - 2.0 * middle).argmax(axis=1) if len(cells) else kept
+            kept = names[~done]
+            if not len(kept):
+                break
+            cells, edges = bisected(cells[~done], plain.p_s)
             names = made + np.arange(2 * len(kept))
             for k, name in enumerate(kept.tolist()):
                 nodes[name] = (int(edges[k]), int(names[k]), int(names[len(kept) + k]))
             nodes += [None] * len(names)
-            cells, made = bisected(cells, plain.p_s) if len(cells) else cells, made + len(names)
+            made += len(names)
         order, stack = list[Any](), [0]
         while stack:
             node = nodes[stack.pop()]
