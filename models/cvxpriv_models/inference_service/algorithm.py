@@ -86,7 +86,7 @@ def bregman(problem: Problem, options: Options, constraints: Constraints = ()) -
     """IAS (29): the leakage is linearised in the rows, kernels (c/2)||.||^2 hold them near."""
     rho, c = options.rho, options.c
     rows = [bregman_mechanism(problem, index, rho, c) for index in range(problem.p_y.size)]
-    steps = [*rows, bregman_marginal(problem, rho, c), _multiplier(problem, rho)]
+    steps: list[Block | Update] = [*rows, bregman_marginal(problem, rho, c), _multiplier(problem, rho)]
     return nested(problem, steps, options, constraints)
 
 
@@ -106,7 +106,11 @@ def gradient(problem: Problem, options: Options, constraints: Constraints = ()) 
 def printed(problem: Problem, options: Options, constraints: Constraints = ()) -> Loop:
     """Algorithm 1 with (19) as printed, lambda <- lambda + rho delta: the multiplier runs away (docs/errata.md)."""
     rho = options.rho
-    steps = [*_rows(problem, rho, constraints), marginal(problem, rho), _multiplier(problem, -rho)]
+    steps: list[Block | Update] = [
+        *_rows(problem, rho, constraints),
+        marginal(problem, rho),
+        _multiplier(problem, -rho),
+    ]
     return nested(problem, steps, options, constraints)
 
 
