@@ -20,7 +20,7 @@ from cvxpriv.certify.page import page
 from cvxpriv.certify.problem_checks import solver_names
 from cvxpriv.certify.references import CLOSED_FORM, ReferenceLike
 from cvxpriv.certify.sections import every_answer
-from cvxpriv.certify.task import PROOFS, Task
+from cvxpriv.certify.task import PROOFS, Task, quiet
 from cvxpriv.certify.verdicts import Tolerances, Verdict
 from cvxpriv.errors import Disagreement, ModelError, suggest
 from cvxpriv.numerics.arrays import Values
@@ -30,7 +30,6 @@ from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.text import section_text
 from cvxpriv.solvers.isolation import Place
 from cvxpriv.solvers.registry import solver_spec
-from cvxpriv.solvers.silence import quiet
 
 __all__ = ["CLOSED_FORM", "Case", "CrossCheck", "case_of_block", "case_of_problem", "crosscheck"]
 

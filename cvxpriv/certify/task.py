@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -27,11 +29,18 @@ from cvxpriv.certify.verdicts import Tolerances, Verdict, judge, judge_claim
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.solvers.isolation import Place
 from cvxpriv.solvers.registry import fallback_chain, solver_spec
-from cvxpriv.solvers.silence import quiet
 
 INTERVAL = "interval"
 PROOFS = ("doubles", INTERVAL)
 """The arithmetic of bounds: doubles, with room for their rounding, or fractions as well."""
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence warnings of points outside a domain, of bounds that are no numbers, of solvers: all that is measured."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from cvxpriv.mechanisms.codebook import Codebook, Stated, codebook
 from cvxpriv.mechanisms.column_utility import column_utility
 from cvxpriv.mechanisms.likelihood import most_likely
 from cvxpriv.mechanisms.noisy_frequencies import NoisyCounts
-from cvxpriv.mechanisms.release import RELEASED
+from cvxpriv.mechanisms.release import RELEASED, Channel
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.document import records
@@ -30,15 +30,14 @@ from cvxpriv.reports.formatting import DIGITS, exact_zero, format_number, paragr
 from cvxpriv.reports.sets import Content, write_set
 from cvxpriv.reports.text import csv_text
 from cvxpriv.tables.protection import may_publish
-
-if TYPE_CHECKING:
-    from cvxpriv.mechanisms.mechanism import Mechanism
+from cvxpriv.tables.recipe import Recipe
 
 __all__ = [
     "DOCUMENT",
     "FORMAT",
     "ROWS",
     "VERSION",
+    "Designed",
     "contents_of",
     "is_bundle",
     "told",
@@ -78,6 +77,22 @@ DECODE = (
 )
 
 
+class Designed(Channel, Protocol):
+    """The parts of a mechanism that a bundle needs."""
+
+    @property
+    def figures(self) -> Mapping[str, float]: ...
+
+    @property
+    def recipe(self) -> Recipe | None: ...
+
+    @property
+    def origin(self) -> Mapping[str, Any]: ...
+
+    @property
+    def noisy(self) -> NoisyCounts | None: ...
+
+
 def is_bundle(path: PathLike) -> bool:
     """Return whether a path names a bundle: a zip file, a folder, or a name without a suffix.
 
@@ -89,7 +104,7 @@ def is_bundle(path: PathLike) -> bool:
 
 
 def contents_of(
-    mechanism: Mechanism,
+    mechanism: Designed,
     released: pd.DataFrame,
     symbols: Array,
     matrix: bool | None = None,
@@ -136,7 +151,7 @@ def write_bundle(path: PathLike, contents: Mapping[str, Content]) -> list[Path]:
 
 
 def _document(
-    mechanism: Mechanism,
+    mechanism: Designed,
     released: pd.DataFrame,
     book: Codebook,
     stated: Stated | NoisyCounts | None,
@@ -170,7 +185,7 @@ def _document(
 
 
 def _utility(
-    mechanism: Mechanism, book: Codebook, stated: Stated | NoisyCounts | None, shown: bool, kept: Sequence[str]
+    mechanism: Designed, book: Codebook, stated: Stated | NoisyCounts | None, shown: bool, kept: Sequence[str]
 ) -> list[dict[str, Any]]:
     """Return what the rows tell of each column, by the codebook's distribution; whole per cent without P(Y|X)."""
     recipe, rows = mechanism.recipe if shown else None, int(book.counts.sum())

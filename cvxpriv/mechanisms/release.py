@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,8 @@ from numpy.typing import NDArray
 from cvxpriv.errors import DataError, ModelError, PrivacyError, shown, suggest, warn
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
+from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.frames import require_columns, symbol
-
-if TYPE_CHECKING:
-    from cvxpriv.mechanisms.mechanism import Mechanism
 
 RELEASED = "released"
 """The name of the column that a release makes, unless another one is given."""
@@ -33,8 +31,24 @@ class SeededNoiseWarning(UserWarning):
     """The noise of a release comes from a seed: anyone who knows or guesses the seed can undo the release."""
 
 
+class Channel(Protocol):
+    """The parts of a mechanism that a release needs: P(Y|X), its symbols, and the columns that must never come out."""
+
+    @property
+    def array(self) -> Array: ...
+
+    @property
+    def inputs(self) -> Alphabet: ...
+
+    @property
+    def outputs(self) -> Sequence[str]: ...
+
+    @property
+    def private_columns(self) -> Sequence[str]: ...
+
+
 def release(
-    mechanism: Mechanism,
+    mechanism: Channel,
     frame: pd.DataFrame,
     seed: int | None = None,
     keep: Sequence[str] = (),
@@ -119,7 +133,7 @@ def draw(matrix: Array, codes: NDArray[np.int64], uniform: Array) -> NDArray[np.
     return drawn
 
 
-def _kept(mechanism: Mechanism, frame: pd.DataFrame, keep: Sequence[str], name: str) -> list[str]:
+def _kept(mechanism: Channel, frame: pd.DataFrame, keep: Sequence[str], name: str) -> list[str]:
     columns = [keep] if isinstance(keep, str) else list(keep)
     roles = {"public": mechanism.inputs.columns, "private": mechanism.private_columns}
     for role, names in roles.items():
@@ -138,7 +152,7 @@ def _kept(mechanism: Mechanism, frame: pd.DataFrame, keep: Sequence[str], name: 
     return columns
 
 
-def _describe_unseen(mechanism: Mechanism, frame: pd.DataFrame, unseen: NDArray[np.bool_]) -> str:
+def _describe_unseen(mechanism: Channel, frame: pd.DataFrame, unseen: NDArray[np.bool_]) -> str:
     columns = list(mechanism.inputs.columns)
     raw = frame.loc[unseen, columns].drop_duplicates().itertuples(index=False)
     cells = list(dict.fromkeys(", ".join(symbol(value) for value in row) for row in raw))
@@ -154,7 +168,7 @@ MOST_GAINED = 0.02
 """Gain in the chance of a right guess from which a release has to be confirmed."""
 
 
-def guesses(mechanism: Mechanism, frame: pd.DataFrame, keep: Sequence[str]) -> pd.DataFrame | None:
+def guesses(mechanism: Channel, frame: pd.DataFrame, keep: Sequence[str]) -> pd.DataFrame | None:
     """Return the best chance to guess the private columns from nothing, from Y, and from Y with kept columns.
 
     `frame`: The rows, prepared as the mechanism wants them. `keep`: The kept columns.

@@ -8,23 +8,12 @@ from __future__ import annotations
 import os
 import sys
 import threading
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-
-import numpy as np
 
 _LOCK = threading.Lock()
 _HELD: list[int] = []
 """Copies of the descriptor of the standard output, one for each thread that currently wants silence."""
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Silence warnings of points outside a domain, of bounds that are no numbers, of solvers: all that is measured."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        yield
 
 
 @contextmanager

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cvxpriv.certify.corpus import items
-from cvxpriv.certify.corpus.known import Known
 
 from .conftest import Run, one_error_line
 
@@ -45,7 +45,7 @@ def test_a_folder_of_files_is_judged_with_the_corpus(run: Run) -> None:
 
 def test_a_false_verdict_ends_with_3(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     first = next(items.adversarial(1))
-    untrue = Known(first.name, first.problem, value=first.value + 1.0)
+    untrue = replace(first, value=first.value + 1.0, answers={})
     monkeypatch.setattr(items, "adversarial", lambda count, seed: iter([untrue]))
     result = run("corpus", "run", "--sources", "adversarial", "--solvers", "CLARABEL")
     assert result.exit_code == 3

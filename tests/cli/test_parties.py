@@ -160,7 +160,7 @@ def test_who_never_comes_ends_a_run_on_either_side(folder: Path, run: Run) -> No
     plan(folder, wait=0.2)
     result = run("sharing", "--parties", "parties.toml", "--label", "income", "--no-report")
     assert (result.exit_code, "a, b did not join within 0.2 seconds" in result.stderr) == (3, True)
-    result = run(*SERVING, "--exact", "--wait", "0")
+    result = run(*SERVING, "--identifier", "person", "--exact", "--wait", "0")
     assert (result.exit_code, "was not reached within 0 seconds" in result.stderr) == (3, True)
 
 

@@ -12,7 +12,7 @@ from cvxpriv.divergences.atoms.base import NOTHING, At, Atom, Jet, Writer
 from cvxpriv.numerics.arrays import Array
 
 EXPONENTIAL = frozenset({"exponential"})
-#: Up to this r, log(1+r) - r is summed as a series, of so many terms: elsewhere it loses at most two digits.
+#: The r up to which log(1+r) - r is summed as a series, of so many terms: elsewhere it loses at most two digits.
 NEAR, TERMS = 0.1, 7
 
 

@@ -44,7 +44,7 @@ class Band:
 
     @property
     def upper(self) -> Array:
-        """What the mechanism of each rate leaks, nats."""
+        """Leakage of the mechanism of each rate, nats."""
         return np.array([one.upper for one in self.points])
 
     @property
