@@ -20,6 +20,7 @@ from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.errors import SolverFailure
 from cvxpriv.numerics.arrays import Array, Flags, Values, starts_in
+from cvxpriv.solvers.silence import quiet_highs
 
 TOLERANCES = (1e-10, 1e-9, 1e-7)
 """Feasibility tolerances of HiGHS, tried in this order: the first sometimes ends in "unknown"."""
@@ -148,9 +149,8 @@ class Master:
 
 def _quiet() -> Any:
     # No number of threads: HiGHS refuses another one than that of the first solve in the process, whoever made it.
-    solver = highspy.Highs.__bases__[0]()  # the constructor of Highs itself prints a banner
+    solver = quiet_highs()
     for option, value in {
-        "output_flag": False,
         "solver": "simplex",
         "presolve": "off",  # it costs more than the first solve, and later ones start from a basis
         "small_matrix_value": SMALLEST_ENTRY,

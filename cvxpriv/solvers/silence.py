@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
 _LOCK = threading.Lock()
 _HELD: list[int] = []
@@ -38,3 +39,12 @@ def solvers_silent() -> Iterator[None]:
             if len(_HELD) == 1:
                 os.dup2(_HELD[0], 1)
             os.close(_HELD.pop())  # the first one, which is the real one, is closed last
+
+
+def quiet_highs() -> Any:
+    """Return an object of HiGHS that prints nothing: the constructor of `highspy.Highs` itself prints a banner."""
+    import highspy
+
+    solver = highspy.Highs.__bases__[0]()
+    solver.setOptionValue("output_flag", False)
+    return solver

@@ -236,8 +236,8 @@ def draw_unconstrained(generator: np.random.Generator) -> dict[str, Any]:
 
 
 FAMILIES = {
-    "linear": Family(linear, draw_linear, ("CLARABEL", "ECOS", "OSQP", "SCS")),
-    "quadratic": Family(quadratic, draw_quadratic, ("CLARABEL", "OSQP", "SCS")),
+    "linear": Family(linear, draw_linear, ("CLARABEL", "ECOS", "HIGHS", "OSQP", "SCS")),
+    "quadratic": Family(quadratic, draw_quadratic, ("CLARABEL", "HIGHS", "OSQP", "SCS")),
     "second order": Family(second_order, draw_second_order, ("CLARABEL", "ECOS", "SCS")),
     "entropic": Family(entropic, draw_entropic, ("CLARABEL", "ECOS", "SCS")),
     "exponential": Family(exponential, draw_exponential, ("CLARABEL", "ECOS", "SCS")),
@@ -246,19 +246,20 @@ FAMILIES = {
     "nuclear": Family(nuclear, draw_nuclear, ("CLARABEL", "SCS")),
     "rowwise": Family(rowwise, draw_rowwise, ("CLARABEL", "SCS")),
     "smooth": Family(smooth, draw_smooth, ("CLARABEL", "ECOS", "SCS")),
-    "robust": Family(robust, draw_robust, ("CLARABEL", "OSQP", "SCS")),
+    "robust": Family(robust, draw_robust, ("CLARABEL", "HIGHS", "OSQP", "SCS")),
     "determinant": Family(determinant, draw_determinant, ("CLARABEL", "SCS")),
     "mean": Family(mean, draw_mean, ("CLARABEL", "ECOS", "SCS")),
-    "marked": Family(marked, draw_marked, ("CLARABEL", "OSQP")),
+    "marked": Family(marked, draw_marked, ("CLARABEL", "HIGHS", "OSQP")),
     "matrix": Family(matrix, draw_matrix, ("CLARABEL",)),
-    "unconstrained": Family(unconstrained, draw_unconstrained, ("CLARABEL", "OSQP", "SCS")),
-    "sides": Family(sides, draw_sides, ("CLARABEL", "ECOS", "OSQP", "SCS")),
+    "unconstrained": Family(unconstrained, draw_unconstrained, ("CLARABEL", "HIGHS", "OSQP", "SCS")),
+    "sides": Family(sides, draw_sides, ("CLARABEL", "ECOS", "HIGHS", "OSQP", "SCS")),
 }
 
 TIGHT: dict[str, dict[str, Any]] = {
     "CLARABEL": {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11},
     "ECOS": {"abstol": 1e-11, "reltol": 1e-11, "feastol": 1e-11},
     "SCS": {"eps_abs": 1e-11, "eps_rel": 1e-11, "max_iters": 50_000},
+    "HIGHS": {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     "OSQP": {"eps_abs": 1e-10, "eps_rel": 1e-10, "max_iter": 100_000},
 }
 
@@ -386,6 +387,7 @@ def test_scs_is_made_anew_where_the_penalty_it_kept_leads_nowhere(monkeypatch: p
 
 def dense(problem: cp.Problem, solver: str) -> dict[str, np.ndarray]:
     """P's upper triangle, q, d, A, b as cvxpy hands them over, equality rows first."""
+    solver = "OSQP" if solver == "HIGHS" else solver  # the form that HiGHS gets here, too
     data, _, inverse = problem.get_problem_data(solver)
     q = data["q"] if "q" in data else data["c"]
     later = {"ECOS": ("G", "h"), "OSQP": ("F", "G")}.get(solver)
@@ -457,7 +459,7 @@ UNBOUNDED = {**SOLVABLE, "force": 0.0}
 
 
 @pytest.mark.parametrize("reuse", [False, True])
-@pytest.mark.parametrize("solver", ["CLARABEL", "ECOS", "OSQP", "SCS"])
+@pytest.mark.parametrize("solver", ["CLARABEL", "ECOS", "HIGHS", "OSQP", "SCS"])
 def test_infeasible_and_unbounded_instances_leave_nothing_behind(solver: str, reuse: bool) -> None:
     fast = FastProblem(box(), solver, TIGHT[solver], reuse=reuse)
     order = [SOLVABLE, INFEASIBLE, SOLVABLE, UNBOUNDED, SOLVABLE, UNBOUNDED, INFEASIBLE, SOLVABLE]
@@ -606,7 +608,7 @@ def unsupported_problems() -> dict[str, tuple[cp.Problem, str, str]]:
     above = cp.Variable(3, bounds=[least, None], name="above")
     E = cp.Parameter((2, 2), diag=True, name="E")
     return {
-        "no update": (cp.Problem(cp.Minimize(cp.sum(x)), [x >= a]), "HIGHS", "no fast path to solver 'HIGHS'"),
+        "no update": (cp.Problem(cp.Minimize(cp.sum(x)), [x >= a]), "SCIPY", "no fast path to solver 'SCIPY'"),
         "not DPP": (cp.Problem(cp.Minimize(cp.exp(a) * cp.norm(x)), [x >= 1]), "CLARABEL", "not DPP"),
         "not DCP": (cp.Problem(cp.Minimize(-cp.norm(x)), [x >= 1]), "CLARABEL", "not DCP"),
         "integer": (cp.Problem(cp.Minimize(whole), [whole >= a]), "CLARABEL", "integer"),
@@ -688,11 +690,32 @@ def test_an_option_that_the_interface_does_not_know_is_refused() -> None:
 
 
 def test_options_reach_the_solver() -> None:
-    for solver, option in (("CLARABEL", "max_iter"), ("ECOS", "max_iters"), ("SCS", "max_iters"), ("OSQP", "max_iter")):
+    limits = {"CLARABEL": "max_iter", "ECOS": "max_iters", "SCS": "max_iters", "OSQP": "max_iter"}
+    for solver, option in [*limits.items(), ("HIGHS", "simplex_iteration_limit")]:
         family = FAMILIES["linear"]
-        solution = FastProblem(family.make(), solver, {option: 2}).solve(family.draw(np.random.default_rng(0)))
-        assert solution.iterations <= 2
+        most = 0 if solver == "HIGHS" else 2  # one step of the simplex method ends it
+        solution = FastProblem(family.make(), solver, {option: most}).solve(family.draw(np.random.default_rng(0)))
+        assert solution.iterations <= most
         assert solution.status != cp.OPTIMAL
+
+
+def test_a_limit_of_highs_counts_for_each_solve_and_without_a_point_there_is_none() -> None:
+    family, generator = FAMILIES["sides"], np.random.default_rng(0)
+    fast = FastProblem(family.make(), "HIGHS", {"highs_options": {"time_limit": 0.0}})
+    solution = fast.solve(family.draw(generator))
+    assert (solution.status, solution.values) == (cp.SOLVER_ERROR, {})
+    assert fast._object._new() is not fast._object._new()  # HiGHS's clock runs on over the solves of one object
+    with pytest.raises(ModelError, match="not options of HIGHS: time_limit='soon' is refused"):
+        FastProblem(family.make(), "HIGHS", {"time_limit": "soon"})
+
+
+def test_highs_gets_no_bounds_that_cvxpy_found() -> None:
+    x, centre = cp.Variable(2, name="x"), cp.Parameter(2, name="centre")
+    labels, features = np.array([1.0, -1.0]), np.array([[1.0, 2.0], [-1.0, 1.0]])
+    hinge = cp.sum(cp.pos(1 - cp.multiply(labels, features @ x)))  # cvxpy 1.9.3 gives HiGHS both bounds 1
+    fast = FastProblem(cp.Problem(cp.Minimize(hinge + cp.sum_squares(x - centre))), "HIGHS")
+    # At x = (-2, 1.5), the first hinge at its kink.
+    assert fast.solve({"centre": np.array([-3.0, 1.0])}).objective == pytest.approx(5.75, abs=1e-6)
 
 
 def test_the_objective_is_that_of_the_point_whatever_the_solver_says() -> None:
@@ -776,7 +799,7 @@ def test_what_solvers_hold_outside_python_stays_flat_over_ten_thousand_solves(so
     assert grown(solver, 10_000, resident_bytes) < 500_000  # 200 bytes a solve
 
 
-@pytest.mark.parametrize("solver", ["CLARABEL", "ECOS", "OSQP", "SCS"])
+@pytest.mark.parametrize("solver", ["CLARABEL", "ECOS", "HIGHS", "OSQP", "SCS"])
 def test_threads_that_share_a_problem_get_the_answers_of_their_own_parameters(solver: str) -> None:
     x, target = cp.Variable(4, name="x"), cp.Parameter(4, name="target")
     fast = FastProblem(cp.Problem(cp.Minimize(cp.sum_squares(x - target)), [cp.sum(x) == 1, x >= 0]), solver)

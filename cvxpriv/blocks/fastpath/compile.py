@@ -102,6 +102,9 @@ def compiled(problem: cp.Problem, solver: str, options: Mapping[str, Any]) -> Co
     """
     if reason := obstacle(problem, solver):
         raise NotFast(reason)
+    # HiGHS would be given bounds of variables apart, those too that cvxpy 1.9.3 finds for its own, some of them wrong
+    # (the hinge loss's): it takes OSQP's form, where all are rows.
+    form = "OSQP" if str(solver).upper() == "HIGHS" else str(solver).upper()
     empty = [parameter for parameter in problem.parameters() if value_of(parameter) is None]
     try:
         for parameter in empty:  # cvxpy compiles with values only, but what it compiles does not depend on them
@@ -109,7 +112,7 @@ def compiled(problem: cp.Problem, solver: str, options: Mapping[str, Any]) -> Co
             parameter.save_value(ones if parameter.attributes["sparsity"] else parameter.project(ones))
         with without_values(problem), warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # cvxpy reads sparse values in a way that it discourages
-            data, chain, inverse = problem.get_problem_data(str(solver).upper(), solver_opts=dict(options))
+            data, chain, inverse = problem.get_problem_data(form, solver_opts=dict(options))
     except cp.error.SolverError as error:
         raise NotFast(str(error).splitlines()[0]) from error
     finally:

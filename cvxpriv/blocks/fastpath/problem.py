@@ -57,8 +57,8 @@ def supported(problem: cp.Problem, solver: str, options: Mapping[str, Any] | Non
     >>> x, target = cp.Variable(2), cp.Parameter(2, name="target")
     >>> supported(cp.Problem(cp.Minimize(cp.sum_squares(x - target)), [x >= 0]), "CLARABEL")
     (True, '')
-    >>> supported(cp.Problem(cp.Minimize(cp.sum_squares(x - target)), [x >= 0]), "HIGHS")
-    (False, "no fast path to solver 'HIGHS': it has one to CLARABEL, ECOS, OSQP, SCS")
+    >>> supported(cp.Problem(cp.Minimize(cp.sum_squares(x - target)), [x >= 0]), "SCIPY")
+    (False, "no fast path to solver 'SCIPY': it has one to CLARABEL, ECOS, HIGHS, OSQP, SCS")
     """
     try:
         FastProblem(
@@ -86,7 +86,7 @@ class FastProblem:
     """A DPP problem compiled for one solver.
 
     `problem`: The problem. It stays as it is, except for cvxpy's own cache of the compilation.
-    `solver`: CLARABEL, ECOS, OSQP or SCS.
+    `solver`: CLARABEL, ECOS, HIGHS, OSQP or SCS.
     `options`: The solver's options, as `Problem.solve` takes them; the same at each solve.
     `variables`, `parameters`, `constraints`: Names for these objects, such as a `Declaration`'s. By default their own
     names, and a constraint's label or ``constraint[k]``.

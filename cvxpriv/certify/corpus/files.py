@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from shutil import copyfile
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -16,7 +15,7 @@ import scipy.sparse as sp
 from cvxpriv.certify.corpus.known import UNKNOWN, Known
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.solvers.silence import solvers_silent
+from cvxpriv.solvers.silence import quiet_highs
 
 READ_BY_HIGHS, MATRICES = (".mps", ".qps", ".lp"), ".mat"
 SUFFIXES = (*READ_BY_HIGHS, MATRICES)
@@ -106,9 +105,8 @@ def problems_of_folder(folder: str | Path, largest: int | None = None) -> Iterat
 def _of_highs(path: Path) -> _Data:
     import highspy
 
-    with solvers_silent(), TemporaryDirectory() as folder:
-        reader: Any = highspy.Highs()
-        reader.silent()
+    reader = quiet_highs()
+    with TemporaryDirectory() as folder:
         # HiGHS knows the kind of a file by its ending, and .qps by no other than that of .mps.
         named = path if path.suffix.lower() != ".qps" else Path(copyfile(path, Path(folder) / "problem.mps"))
         status = reader.readModel(str(named))
