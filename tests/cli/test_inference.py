@@ -142,6 +142,7 @@ def test_a_beta_beyond_the_threshold_says_that_nothing_is_worth_telling(run: Run
     assert value_of(document, "accuracy") > 1e-3
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize(
     "name",
     [

@@ -66,6 +66,7 @@ class Listening(InProcess):
         return answers
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize(
     ("nodes", "options", "solving"),
     [

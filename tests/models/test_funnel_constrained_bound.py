@@ -109,6 +109,7 @@ def most(table: Array, asked: Asked) -> float:
     return float(entr(p).sum() - found.fun)
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize(("constraint", "asked"), CASES, ids=[case.name for case, _ in CASES])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_bound_under_a_constraint_agrees_with_a_grid_of_columns(

@@ -24,6 +24,7 @@ def funnel(rate: float) -> PrivacyFunnel:
     return PrivacyFunnel(TABLE, rate=rate, size_y=4)
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize(
     "constraint",
     [

@@ -45,6 +45,7 @@ def exact_objective(block: Block, view: Values) -> float:
 PAIRS = [(which, name) for which in BLOCKS for name in (*SMOOTH, *KINKED) if which != "joint" or name in SMOOTH]
 
 
+@pytest.mark.grid(every=5)
 @pytest.mark.parametrize("floor", [0.0, 1e-3])
 @pytest.mark.parametrize(("which", "name"), PAIRS)
 def test_a_solver_agrees_with_the_exact_update(which: str, name: str, floor: float) -> None:
@@ -56,6 +57,7 @@ def test_a_solver_agrees_with_the_exact_update(which: str, name: str, floor: flo
     assert found.objective == pytest.approx(best, abs=1e-8)
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("name", PAPER)
 @pytest.mark.parametrize("which", BLOCKS)
 def test_the_best_of_three_solvers_agrees_to_1e_8_on_the_papers_divergences(which: str, name: str) -> None:
@@ -97,6 +99,7 @@ def test_a_users_divergence_without_a_cone_form_runs_by_tangents(which: str) -> 
     assert found.objective == pytest.approx(exact_objective(block, view), abs=1e-7)  # the gap that tangents stop at
 
 
+@pytest.mark.grid(every=4)
 @pytest.mark.parametrize("floor", [0.0, 1e-8, 1e-3])
 @pytest.mark.parametrize("name", SMOOTH)
 def test_the_interior_point_method_certifies_the_joint_problem(name: str, floor: float) -> None:
@@ -167,6 +170,7 @@ def test_slopes_are_the_derivatives_of_the_surrogate(name: str) -> None:
         assert rise[0] / (2.0 * step * problem.p_y[y]) == pytest.approx(s[y, u], rel=1e-5, abs=1e-6)
 
 
+@pytest.mark.grid(every=5)
 @pytest.mark.parametrize("name", [*SMOOTH, *KINKED])
 @pytest.mark.parametrize("floor", [0.0, 1e-3])
 def test_no_mechanism_is_above_the_certified_bound(name: str, floor: float) -> None:

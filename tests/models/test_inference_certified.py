@@ -172,6 +172,7 @@ def test_an_interrupt_leaves_the_best_so_far_and_a_bound_that_holds(
     assert run.bound.lower <= optimum <= run.bound.upper <= Problem.of(TABLE, 0.1).table.information + 1e-12
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("constrained", [False, True])
 @pytest.mark.parametrize("size_s", [3, 6])
 @pytest.mark.parametrize(

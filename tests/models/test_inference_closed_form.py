@@ -74,6 +74,7 @@ def test_fast_derivatives_are_those_of_the_divergence(name: str) -> None:
         np.testing.assert_allclose(second, difference, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("floor", [0.0, 1e-3])
 @pytest.mark.parametrize("name", SMOOTH)
 def test_row_blocks_reach_residual_1e_13(name: str, floor: float) -> None:

@@ -18,6 +18,7 @@ RULED_OUT = np.array([[0.30, 0.20, 0.00], [0.00, 0.20, 0.30]])
 LDP = constraints.local_differential_privacy(1.0)
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("divergence", ["jensen-shannon", "le-cam", "mutual-information", "total-variation"])
 @pytest.mark.parametrize("constrained", [True, False])
 def test_the_gap_is_what_the_best_joint_step_gains(divergence: str, constrained: bool) -> None:

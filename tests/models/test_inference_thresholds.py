@@ -21,6 +21,7 @@ def test_the_ceiling_for_three_uniform_s_is_the_known_one(name: str) -> None:
     assert thresholds.critical_beta(g10(name)).ceiling == pytest.approx(CEILINGS[name], abs=1e-4)
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("name", [*PAPER, "chi-square", "neyman", "reverse-kl", "total-variation"])
 def test_the_thresholds_are_ordered_and_the_search_is_reached_at_its_posterior(name: str) -> None:
     problem = g10(name)

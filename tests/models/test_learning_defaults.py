@@ -44,6 +44,7 @@ def test_sharing_converges_whatever_the_scale_of_the_columns(parties: int, scale
     assert run.gap <= 1e-6 * run.objective
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("penalty", ["mcp:0.05:15", "mcp:0.05:3", "scad:0.05:8", "capped-l1:0.05:0.5", "l1:0.05"])
 @pytest.mark.parametrize("accelerate", ["auto", "none"])
 def test_thresholding_ends_at_a_stationary_point_from_every_far_start(penalty: str, accelerate: str) -> None:

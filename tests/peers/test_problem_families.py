@@ -162,6 +162,7 @@ FAMILIES: list[Callable[[], Known]] = [
 ]
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
 def test_every_solver_and_the_answer_by_hand_are_judged_right(family: Callable[[], Known]) -> None:
     known = family()

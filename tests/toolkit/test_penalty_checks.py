@@ -21,6 +21,7 @@ EVERY = [
 ]
 
 
+@pytest.mark.grid(every=7)
 @pytest.mark.parametrize("penalty", EVERY, ids=repr)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_right_penalties_pass(penalty: Penalty, seed: int) -> None:

@@ -43,6 +43,7 @@ def exact(penalty: Penalty, at: Values) -> dict[str, Array]:
     return {**at, **single(block.direct({name: value[None] for name, value in at.items()}), 0)}
 
 
+@pytest.mark.grid(every=5)
 @pytest.mark.parametrize("penalty", EVERY, ids=lambda one: one.name)
 @pytest.mark.parametrize("step", STEPS)
 def test_a_solver_finds_the_closed_form_in_every_regime(penalty: Penalty, step: float) -> None:
@@ -61,6 +62,7 @@ def test_a_solver_finds_the_closed_form_in_every_regime(penalty: Penalty, step: 
     np.testing.assert_array_equal(written["far"], mine["far"])
 
 
+@pytest.mark.grid(every=5)
 @pytest.mark.parametrize("penalty", EVERY, ids=lambda one: one.name)
 @pytest.mark.parametrize("step", STEPS)
 def test_the_closed_form_is_optimal_for_the_declared_problem(penalty: Penalty, step: float) -> None:

@@ -91,6 +91,7 @@ def by_values(constraint: ReadyConstraint, reached: Array) -> float:
 SMOOTH = [name for name in READY if name.startswith(("Renyi", "mutual", "chi", "Hellinger"))]
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("name", SMOOTH)
 def test_the_optimum_of_a_curved_form_is_that_found_from_values_alone(name: str) -> None:
     least, mechanism = by_cvxpy(READY[name])

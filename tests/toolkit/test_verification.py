@@ -45,6 +45,7 @@ def verdict(f: FDivergence | str, check: str) -> Finding:
     return next(one for one in cpv.verify(f, solvers=FAST).findings if one.check == check)
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_every_built_in_divergence_passes(name: str) -> None:
     found = cpv.verify(name)
@@ -206,6 +207,7 @@ TRAPS: dict[str, tuple[FDivergence, str, str]] = {
 }
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("trap", TRAPS)
 def test_a_wrong_divergence_is_caught_by_the_check_of_what_is_wrong(trap: str) -> None:
     f, check, meaning = TRAPS[trap]

@@ -1,0 +1,22 @@
+"""Large grids of cases: a part of each is fast, the rest is left to `make check-all`."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark all cases of a grid but the first and each `every`-th after it as slow.
+
+    An `every` without a common factor with the number of one axis meets each value of that axis.
+    """
+    places: Counter[str] = Counter()
+    for item in items:
+        if grid := item.get_closest_marker("grid"):
+            test = item.nodeid.partition("[")[0]
+            if places[test] % grid.kwargs["every"]:
+                item.add_marker(pytest.mark.slow)
+            places[test] += 1
