@@ -20,7 +20,7 @@ from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.errors import SolverFailure
 from cvxpriv.numerics.arrays import Array, Flags, Values, starts_in
-from cvxpriv.solvers.silence import quiet_highs
+from cvxpriv.solvers.place import quiet_highs
 
 TOLERANCES = (1e-10, 1e-9, 1e-7)
 """Feasibility tolerances of HiGHS, tried in this order: the first sometimes ends in "unknown"."""

@@ -79,8 +79,10 @@ def settle(
     table = _Table(answers, list(verdicts), maximise, context, tolerances, proofs)
     _beyond_bound(table)
     _infeasible(table)
-    _unbounded(table)
-    _either(table)
+    if claims := table.claims("unbounded"):
+        _unbounded(table, claims)
+    if claims := table.claims(EITHER):
+        _either(table, claims)
     return table.verdicts
 
 
@@ -131,10 +133,7 @@ def _refutation(table: _Table) -> Callable[[Answer], Verdict] | None:
     return lambda answer: Verdict("WRONG", f"claims {answer.status}, {what}", CERTIFIED)
 
 
-def _unbounded(table: _Table) -> None:
-    claims = table.claims("unbounded")
-    if not claims:
-        return
+def _unbounded(table: _Table, claims: Sequence[int]) -> None:
     bound, whose = table.bound
     if np.isfinite(bound):
         table.give(claims, lambda answer: _bounded(answer, bound, f"{whose}'s dual", table.maximise))
@@ -175,11 +174,8 @@ def _ray_verdict(answer: Answer, own: Sequence[str], ray: str) -> Verdict:
     return _proven_elsewhere(answer, ray)
 
 
-def _either(table: _Table) -> None:
+def _either(table: _Table, claims: Sequence[int]) -> None:
     """Settle a claim that there is no solution, without a reason: it is right if either reason can be proven."""
-    claims = table.claims(EITHER)
-    if not claims:
-        return
     bound, whose = table.bound
     ray = _ray(table, table.claims("unbounded"))
     if proof := _emptiness(table) or (ray[0] if ray else ""):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -27,8 +27,7 @@ from cvxpriv.kkt.coordinates import held
 from cvxpriv.kkt.integers import MixedInteger
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.solvers.chain import Attempt, try_solver
-from cvxpriv.solvers.isolation import Place
-from cvxpriv.solvers.silence import solvers_silent
+from cvxpriv.solvers.place import Place, solvers_silent
 
 ASKED = 1e-6
 """The gap that a mixed-integer answer must reach: the gap requested of each solver is smaller."""
@@ -97,7 +96,7 @@ def with_bounds(answers: Sequence[Answer], case: Case, place: Place) -> tuple[li
     proof = ending.value if isinstance(ending.value, Branched) else Branched(NAN, False, 0)
     reason = f"from {proof.nodes} branches of the relaxation, each bounded by its dual or proven empty"
     reason += f"; no others in the {SECONDS:g} s that they have" if proof.late else ""
-    proofs = IntegerProofs(case, place, proof)
+    proofs = IntegerProofs(case, place, proof=proof)
     if not np.isfinite(proof.bound):
         return list(answers), proofs
     return [
@@ -122,20 +121,19 @@ def _integral(mixed: MixedInteger, case: Case, direction: Values) -> Values | No
     return {name: scale * np.asarray(value, dtype=float) for name, value in direction.items()}
 
 
+@dataclass(eq=False, kw_only=True)
 class IntegerProofs(Proofs):
     """Proofs about a mixed-integer case: it is empty, by its branches, or endless with integers fixed.
 
     Points of the relaxation, and its rays, say nothing.
     """
 
-    def __init__(self, case: Case, place: Place, proof: Branched) -> None:
-        super().__init__(case, place)
-        self._proof = proof
+    proof: Branched
 
     @cached_property
     def infeasible(self) -> Certificate | None:
         """An exact certificate of infeasibility, or what stands for one: every branch has its own."""
-        return Certificate("infeasible", 0.0, 0.0, np.inf, True, True) if self._proof.infeasible else None
+        return Certificate("infeasible", 0.0, 0.0, np.inf, True, True) if self.proof.infeasible else None
 
     @cached_property
     def roomy(self) -> bool:
@@ -148,21 +146,21 @@ class IntegerProofs(Proofs):
 
     def ray(self, starts: Sequence[Values]) -> bool:
         """Whether the problem improves for ever from a point: with its integers fixed, or along whole numbers."""
-        mixed = _apart(self._case)
+        mixed = _apart(self.case)
         for values in starts:
             if self._allowed(values):
-                left = case_of_problem(self._case.name, mixed.fixed())
-                if Proofs(left, self._place).ray([values]):
+                left = case_of_problem(self.case.name, mixed.fixed())
+                if Proofs(left, self.place).ray([values]):
                     return True
         direction = self.direction
-        scaled = None if direction is None else _integral(mixed, self._case, direction)
+        scaled = None if direction is None else _integral(mixed, self.case, direction)
         return scaled is not None and super().endless(scaled, [values for values in starts if self._allowed(values)])
 
     def _allowed(self, values: Values) -> bool:
         """Whether a point has whole numbers where it must."""
-        for name, twin in self._case.declare().variables.items():
+        for name, twin in self.case.declare().variables.items():
             twin.save_value(values[name])
-        return _apart(self._case).off()[0] <= INTEGRAL
+        return _apart(self.case).off()[0] <= INTEGRAL
 
     def growth(self, size: float) -> Growth:
         """Nothing: it would be the relaxation's."""

@@ -27,7 +27,7 @@ from cvxpriv.kkt.conic.solving import ConicSolution, attempts
 from cvxpriv.kkt.quadratic_forms import with_every_eigenvalue
 from cvxpriv.kkt.rays import feasible, improves_for_ever
 from cvxpriv.numerics.arrays import Array, Values
-from cvxpriv.solvers.isolation import HERE, Place
+from cvxpriv.solvers.place import HERE, Place
 from cvxpriv.solvers.registry import installed, solver_spec
 
 PROVER = "CLARABEL"
@@ -72,6 +72,7 @@ class Growth:
         return ", ".join(steps)
 
 
+@dataclass(eq=False)
 class Proofs:
     """Proofs about one case; each is searched for at most once.
 
@@ -80,8 +81,8 @@ class Proofs:
     `place`: The place where solvers are called.
     """
 
-    def __init__(self, case: Case, place: Place = HERE) -> None:
-        self._case, self._place = case, place
+    case: Case
+    place: Place = HERE
 
     @cached_property
     def infeasible(self) -> Certificate | None:
@@ -91,7 +92,7 @@ class Proofs:
 
     def endless(self, direction: Values, starts: Sequence[Values]) -> bool:
         """Return whether the problem as written improves for ever along a direction from these points or others."""
-        return bool(self._called(_endless, self._case, direction, tuple(starts)))
+        return bool(self._called(_endless, self.case, direction, tuple(starts)))
 
     def ray(self, starts: Sequence[Values]) -> bool:
         """Return whether a direction is found along which it improves for ever."""
@@ -103,7 +104,7 @@ class Proofs:
         if self._whole is None or (found := self._asked(ray)) is None:
             return None
         entries = self._whole.variables(found)
-        names = self._case.declare().variables
+        names = self.case.declare().variables
         return None if entries is None else {name: entries[one.id] for name, one in names.items() if one.id in entries}
 
     @cached_property
@@ -114,38 +115,38 @@ class Proofs:
     @cached_property
     def inside(self) -> Array | None:
         """Return a feasible point, with room around it where there is any, or None: that of an interior method."""
-        found: Array | None = self._called(_feasible_point, self._case)
+        found: Array | None = self._called(_feasible_point, self.case)
         return found
 
     @cached_property
     def bound(self) -> float:
         """Return a certified bound on the optimum that no answer brings, in the sense of the problem; or NaN."""
-        found = self._called(_bound, self._case)
+        found = self._called(_bound, self.case)
         return float("nan") if found is None else float(found)
 
     def witnesses(self, asked: Collection[str]) -> list[Answer]:
         """Return answers whose bounds decide where those of the solvers that were asked do not."""
         ways = (True,) if PROVER in asked else (False, True)
-        found = [self._called(partial(solver_answer, rescaled=way), self._case, PROVER, None, {}) for way in ways]
+        found = [self._called(partial(solver_answer, rescaled=way), self.case, PROVER, None, {}) for way in ways]
         return [one for one in found if one is not None]
 
     def growth(self, size: float) -> Growth:
         """Return the best values of the variables in boxes that are larger than a point of some size."""
-        return self._called(_growth, self._case, size) or Growth((), ())
+        return self._called(_growth, self.case, size) or Growth((), ())
 
     def _asked(self, question: Callable[[ConeData], Any]) -> Any:
         return None if self._whole is None else self._called(question, self._whole.portable())
 
     def _called(self, function: Callable[..., Any], *arguments: Any) -> Any:
         with suppress(Exception):  # solvers and atoms raise what they like
-            return self._place.call(function, *arguments).value
+            return self.place.call(function, *arguments).value
         return None
 
     @cached_property
     def _whole(self) -> ConeData | None:
         if PROVER in installed():
             with suppress(Exception):
-                return extract(self._case.declare().problem, PROVER, {}, self._case.compilations)
+                return extract(self.case.declare().problem, PROVER, {}, self.case.compilations)
         return None
 
 

@@ -27,7 +27,7 @@ from cvxpriv.certify.problem_checks import capable
 from cvxpriv.certify.solver_answers import claimed_answer, place_for, solver_answer
 from cvxpriv.errors import ModelError, suggest
 from cvxpriv.numerics.arrays import Values
-from cvxpriv.solvers.isolation import HERE, Place
+from cvxpriv.solvers.place import HERE, Place
 from cvxpriv.solvers.registry import solver_spec
 
 CLOSED_FORM = "closed form"

@@ -21,9 +21,8 @@ from cvxpriv.kkt.coordinates import dense
 from cvxpriv.kkt.quadratic_forms import with_every_eigenvalue
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.solvers.chain import try_solver
-from cvxpriv.solvers.isolation import HERE, Place
+from cvxpriv.solvers.place import HERE, Place, solvers_silent
 from cvxpriv.solvers.registry import solver_spec
-from cvxpriv.solvers.silence import solvers_silent
 
 DEAF = Place(isolate=True, time_limit=20.0)
 """The place of a solve that heeds no limit on the clock."""

@@ -15,7 +15,7 @@ from cvxpriv.kkt.conic.data import extract
 from cvxpriv.kkt.conic.program import ConeProgram
 from cvxpriv.kkt.conic.solving import ConicSolution
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.solvers.isolation import HERE, Place
+from cvxpriv.solvers.place import HERE, Place
 from cvxpriv.solvers.registry import solver_spec
 
 

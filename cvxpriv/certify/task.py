@@ -27,7 +27,7 @@ from cvxpriv.certify.stored_answers import stored_answer
 from cvxpriv.certify.unbeaten import unbeaten
 from cvxpriv.certify.verdicts import Tolerances, Verdict, judge, judge_claim
 from cvxpriv.numerics.arrays import Values
-from cvxpriv.solvers.isolation import Place
+from cvxpriv.solvers.place import Place
 from cvxpriv.solvers.registry import fallback_chain, solver_spec
 
 INTERVAL = "interval"

@@ -16,7 +16,7 @@ from scipy.sparse.linalg import lsqr
 from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt.conditions import Residuals, curvature, measured
-from cvxpriv.kkt.conic.compiling import Compilations
+from cvxpriv.kkt.conic.data import Compilations
 from cvxpriv.kkt.coordinates import dense
 from cvxpriv.kkt.derivatives import Slopes
 from cvxpriv.kkt.flat import State, flatten

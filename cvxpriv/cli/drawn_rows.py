@@ -20,7 +20,6 @@ from cvxpriv.mechanisms.mechanism import Mechanism
 from cvxpriv.mechanisms.release import MOST_GAINED, RELEASED, Unseen, guesses
 from cvxpriv.reports.formatting import exact_zero, number, paragraph, table
 from cvxpriv.reports.text import require_table_file, write_table
-from cvxpriv.tables.protection import may_publish
 from cvxpriv.tables.recipe import blank
 
 
@@ -61,7 +60,7 @@ class Drawing:
             raise DataError(in_options(str(error))) from error
         found = self._guessed(mechanism, frame)
         files, utility = self._written(mechanism, released, frame)
-        shown = may_publish(mechanism.origin) if self.matrix is None else self.matrix
+        shown = mechanism.publishable if self.matrix is None else self.matrix
         document = {
             "rows": len(frame),
             "released": len(released),
@@ -159,7 +158,7 @@ def _reason(mechanism: Mechanism, shown: bool) -> str:
             "P(Y|X) stays at home: it tells of the private table. `cvxpriv release --with-matrix` gives it away all "
             "the same; a mechanism designed with --table-epsilon brings it along by itself."
         )
-    if may_publish(mechanism.origin):
+    if mechanism.publishable:
         return "P(Y|X) is in it: the mechanism may be published."
     return "P(Y|X) is in it, and tells of the private table: hand it on only where that table may be known."
 

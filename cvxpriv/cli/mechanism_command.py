@@ -47,8 +47,8 @@ from cvxpriv.runs.mechanism_model import MechanismModel
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
 from cvxpriv.runs.noise_costs import DRAWS
 from cvxpriv.runs.options import options_of
+from cvxpriv.solvers.place import solvers_silent
 from cvxpriv.solvers.registry import DEFAULT_CHAIN, solver_spec
-from cvxpriv.solvers.silence import solvers_silent
 from cvxpriv.tables.joint import JointTable
 from cvxpriv.tables.small_counts import judged
 

@@ -17,7 +17,6 @@ from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.readers import INTERNAL, PAGES
-from cvxpriv.tables.name_lists import names_in
 
 if TYPE_CHECKING:
     ParamType = click.ParamType[Any]
@@ -50,7 +49,14 @@ class Read(ParamType):
             self.fail(str(error), param, ctx)
 
 
-NAMES = Read(names_in)
+def names(text: str) -> tuple[str, ...]:
+    """See `names_in`; it is imported when a text is read, since numpy, which help does not need, comes with it."""
+    from cvxpriv.numerics.arguments import names_in
+
+    return names_in(text)
+
+
+NAMES = Read(names)
 DIVERGENCE = "NAME | FORMULA | FILE.py:NAME"
 """The forms of a divergence's name: see `cvxpriv.divergences.places`."""
 

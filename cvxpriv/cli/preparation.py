@@ -11,8 +11,8 @@ import pandas as pd
 
 from cvxpriv.cli.options import Read
 from cvxpriv.errors import DataError, warn
+from cvxpriv.numerics.arguments import names_in
 from cvxpriv.tables.frames import read_table
-from cvxpriv.tables.name_lists import names_in
 from cvxpriv.tables.preparing import prepare
 from cvxpriv.tables.recipe import RULES, Prepared
 from cvxpriv.tables.recipe_texts import bins_in, merge_in, size_in

@@ -22,10 +22,10 @@ from cvxpriv.errors import DataError, PrivacyError, suggest
 from cvxpriv.learning.encoding import Encoding, complete_rows
 from cvxpriv.learning.rows import Rows
 from cvxpriv.learning.schema import PublicSchema
+from cvxpriv.numerics.arguments import names_in
 from cvxpriv.runs.options import Option
 from cvxpriv.tables.datasets.named_rows import NAMED, NamedRows
 from cvxpriv.tables.frames import require_columns
-from cvxpriv.tables.name_lists import names_in
 
 
 def range_in(text: str) -> tuple[str, tuple[float, float]]:

@@ -17,13 +17,13 @@ from cvxpriv.cli.drawn_rows import require_target
 from cvxpriv.cli.options import NAMES, packed, reading_options
 from cvxpriv.cli.preparation import SPOKEN, preparation_options, prepared, read_rows
 from cvxpriv.errors import DataError, PrivacyError
+from cvxpriv.numerics.arguments import names_in
 from cvxpriv.privacy.private_tables import Domain, private_table
 from cvxpriv.runs.sides import Sides
 from cvxpriv.tables.datasets import PAPER_SMOOTHING, SOURCES, load_table
 from cvxpriv.tables.encodings import DetectedWarning
 from cvxpriv.tables.frames import require_roles
 from cvxpriv.tables.joint import JointTable
-from cvxpriv.tables.name_lists import names_in
 from cvxpriv.tables.protection import ADJACENCIES
 from cvxpriv.tables.small_counts import require_repeated
 

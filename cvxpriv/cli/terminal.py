@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from cvxpriv.errors import inert, printable
-from cvxpriv.solvers.silence import solvers_silent
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -182,6 +181,8 @@ def watching(
 
     In one process these are a callback, which moves a bar and ends the solve after an interrupt; else the solve's bar.
     """
+    from cvxpriv.solvers.place import solvers_silent
+
     with solvers_silent():
         if options.get("n_jobs", 1) != 1:
             yield {"progress": terminal.progress}
@@ -197,6 +198,8 @@ def watching(
 
 def certified(terminal: Terminal, run: Any, solvers: tuple[str, ...]) -> CrossCheck:
     """Return the cross-check of a run, which is shown while it lasts."""
+    from cvxpriv.solvers.place import solvers_silent
+
     with terminal.phase(f"cross-checking by {', '.join(solvers)}"), solvers_silent():
         check: CrossCheck = run.certify(solvers)
         return check

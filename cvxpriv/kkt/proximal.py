@@ -25,8 +25,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxpriv.kkt.conic.certificates import clarabel_cones, solved_by_clarabel
-from cvxpriv.kkt.conic.compiling import Compilations
-from cvxpriv.kkt.conic.data import extract
+from cvxpriv.kkt.conic.data import Compilations, extract
 from cvxpriv.kkt.conic.program import ConeProgram, ConeResiduals, cone_residuals
 from cvxpriv.kkt.conic.solving import attempts
 from cvxpriv.kkt.coordinates import dense, held

@@ -12,13 +12,13 @@ from cvxpriv.learning.labels import LinearFit
 from cvxpriv.learning.rows import Rows
 from cvxpriv.learning.schema import RELATIONS, relation_of
 from cvxpriv.learning.scores import Scores, private_scores, scores_of
+from cvxpriv.numerics.arguments import names_in
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
 from cvxpriv.privacy import Plan, gaussian_epsilon
 from cvxpriv.privacy.gaussian import composed
 from cvxpriv.reports.facts import Fact, Section
 from cvxpriv.runs.options import Option
-from cvxpriv.tables.name_lists import names_in
 
 Columns = Annotated[
     tuple[str, ...] | None,

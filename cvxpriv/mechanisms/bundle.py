@@ -29,7 +29,6 @@ from cvxpriv.reports.files import PathLike, write_bytes
 from cvxpriv.reports.formatting import DIGITS, exact_zero, format_number, paragraph, table
 from cvxpriv.reports.sets import Content, write_set
 from cvxpriv.reports.text import csv_text
-from cvxpriv.tables.protection import may_publish
 from cvxpriv.tables.recipe import Recipe
 
 __all__ = [
@@ -92,6 +91,9 @@ class Designed(Channel, Protocol):
     @property
     def noisy(self) -> NoisyCounts | None: ...
 
+    @property
+    def publishable(self) -> bool: ...
+
 
 def is_bundle(path: PathLike) -> bool:
     """Return whether a path names a bundle: a zip file, a folder, or a name without a suffix.
@@ -115,14 +117,14 @@ def contents_of(
 
     `released`: The rows that the mechanism released.
     `symbols`: Number of these rows by symbol of X, ``(|X|,)``; not looked at where the mechanism may be published.
-    `matrix`: Whether P(Y|X) goes into the bundle. None: where it may be published (`may_publish`).
+    `matrix`: Whether P(Y|X) goes into the bundle. None: where it may be published.
     `name`: Name of the released column.
     `given`: Number of rows that came in, of which some may have been left out. None: as many as were released.
     """
-    shown = may_publish(mechanism.origin) if matrix is None else matrix
+    shown = mechanism.publishable if matrix is None else matrix
     drawn = released[name].value_counts().reindex(list(mechanism.outputs), fill_value=0)
     counts = np.array(drawn.tolist(), dtype=np.float64)
-    stated = mechanism.noisy if may_publish(mechanism.origin) else Stated.of(mechanism.inputs, symbols)
+    stated = mechanism.noisy if mechanism.publishable else Stated.of(mechanism.inputs, symbols)
     prior = most_likely(mechanism.array, counts).p if stated is None else stated.likely
     book = codebook(mechanism.array, mechanism.inputs, mechanism.outputs, counts, prior, 0.0 if shown else STEP)
     document = _document(mechanism, released, book, stated, shown, name, len(released) if given is None else given)

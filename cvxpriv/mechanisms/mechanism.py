@@ -33,7 +33,7 @@ from cvxpriv.reports.files import PathLike, read_text, write_text
 from cvxpriv.reports.provenance import versions
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.arrays import SUM_TOLERANCE, nonnegative_matrix
-from cvxpriv.tables.protection import may_publish
+from cvxpriv.tables.protection import PRIVATE, Protection
 from cvxpriv.tables.recipe import Recipe
 
 Fact: TypeAlias = "str | int | float | bool | None"
@@ -83,6 +83,15 @@ def provenance(**facts: Fact) -> dict[str, Fact]:
     ['cvxpriv', 'cvxpy', 'engine', 'numpy', 'python', 'seed', 'starts']
     """
     return {**versions(["numpy", "cvxpy"]), **facts}
+
+
+def published(protection: Protection | None) -> dict[str, str | float]:
+    """Return the lines of provenance that say whether a result may be published, and by which guarantee.
+
+    >>> published(None)
+    {'publish': 'private: do not publish; apply it at home'}
+    """
+    return {"publish": PRIVATE} if protection is None else protection.provenance
 
 
 @door
@@ -163,6 +172,11 @@ class Mechanism:
     def shape(self) -> tuple[int, int]:
         """``(|X|, |Y|)``."""
         return len(self.inputs), len(self.outputs)
+
+    @property
+    def publishable(self) -> bool:
+        """Whether it may be published, by its provenance: the counts of its table have secure noise."""
+        return str(self.origin.get("publish", "")).endswith("may be published")
 
     def to_frame(self) -> pd.DataFrame:
         """The matrix as a data frame: public symbols down, output labels across."""
@@ -251,7 +265,7 @@ class Mechanism:
         """
         of_information = self.origin.get("divergence") is None
         ready = [one for one in map(from_document, self.constraints) if one is not None]
-        return reveals(self.array, self.figures if of_information else {}, may_publish(self.origin), ready)
+        return reveals(self.array, self.figures if of_information else {}, self.publishable, ready)
 
     def save(self, path: PathLike) -> Path:
         """Write the mechanism to a JSON file, whole or not at all, with every digit of its numbers.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import numbers
 import warnings
 from collections.abc import Iterable
@@ -227,3 +228,17 @@ def _require_exact(array: np.ndarray[Any, Any], argument: str, error: type[Cvxpr
     for place, value in np.ndenumerate(array):
         if abs(int(value)) > EXACT:
             _double(int(value), f"{argument}[{', '.join(map(str, place))}]", error)
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """Return the names in a text, separated by commas; quotes hold a name that contains one, as in a CSV file.
+
+    Raises DataError: A name is empty.
+
+    >>> names_in('age, "height, cm"')
+    ('age', 'height, cm')
+    """
+    names = tuple(name.strip() for name in next(csv.reader([text], skipinitialspace=True), []))
+    if not names or "" in names:
+        raise DataError(f"{text!r} holds an empty name: give names parted by commas, such as age,sex")
+    return names

@@ -13,7 +13,6 @@ from cvxpriv.reports.formatting import exact_zero, format_number
 from cvxpriv.runs import mechanism_facts as common
 from cvxpriv.runs.column_facts import columns_section, counts_section
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
-from cvxpriv.runs.noise_costs import costs_section, noise_section
 from cvxpriv.runs.sides import Sides
 
 
@@ -49,8 +48,7 @@ def alternating_facts(
             *common.disclosure_section(beside.disclosure, sides, "What a release discloses", ""),
             *columns_section(run, beside, sides),
             *common.reveals_section(run, sides),
-            *costs_section(beside.costs, run.problem.table.protection is not None),
-            *noise_section(run),
+            *common.noise_sections(run, beside.costs),
             common.starts_section(run, {next(iter(figures)): True, "kkt": True}, run.log.frame(), "Figures in nats."),
         ],
         about=common.about_table(run.problem.table, sides, size[1]),

@@ -21,8 +21,7 @@ from cvxpriv.blocks.engines import Engine, engine_named
 from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt import Residuals
-from cvxpriv.mechanisms.mechanism import Mechanism, provenance
-from cvxpriv.mechanisms.noisy_frequencies import NoisyCounts
+from cvxpriv.mechanisms.mechanism import Mechanism
 from cvxpriv.numerics.arguments import real_numbers, require_callback
 from cvxpriv.numerics.arrays import Array, Values, measured_each, single, stack, starts_in, take
 from cvxpriv.numerics.doors import door
@@ -43,7 +42,6 @@ from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Context, Loop, Sweep
 from cvxpriv.tables.documents import table_of
 from cvxpriv.tables.joint import JointTable
-from cvxpriv.tables.protection import published
 
 LOOP = "passes"
 STARTS, MAX_ITER = 10, 1000
@@ -105,18 +103,8 @@ class AlternatingRun(MechanismRun["AlternatingModel", Settings]):
         return alternating_facts(self, beside, self.problem.sides, self.figures, self.problem.options)
 
     def as_mechanism(self) -> Mechanism:
-        table = self.problem.table
-        return Mechanism(
-            self.mechanism,
-            inputs=table.public,
-            model=self.model,
-            figures={**self.figures, "kkt": self.residual},
-            private_columns=table.private.columns,
-            origin=provenance(**asdict(self.settings), **published(table.protection)),
-            constraints=self.kept,
-            recipe=table.recipe,
-            noisy=NoisyCounts.of(table),
-        )
+        figures = {**self.figures, "kkt": self.residual}
+        return self._designed(figures, asdict(self.settings), self.problem.table.private.columns)
 
     def saved(self) -> dict[str, Any]:
         return {"options": dict(self.problem.options)}

@@ -16,6 +16,7 @@ from cvxpriv.blocks.infeasibility import give_values
 from cvxpriv.certify.sections import crosscheck_tables
 from cvxpriv.errors import SolverFailure
 from cvxpriv.mechanisms.disclosure import Disclosure
+from cvxpriv.mechanisms.mechanism import published
 from cvxpriv.mechanisms.plots import plot_history, plot_mechanism
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
@@ -27,9 +28,9 @@ from cvxpriv.reports.page import SHARED_DIGITS, rounded
 from cvxpriv.reports.text import csv_text
 from cvxpriv.runs.column_facts import columns_along, columns_of
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
+from cvxpriv.runs.noise_costs import costs_section, noise_section
 from cvxpriv.runs.sides import Sides
 from cvxpriv.tables.joint import JointTable
-from cvxpriv.tables.protection import published
 from cvxpriv.tables.small_counts import judged
 
 MOST_CELLS = 10_000
@@ -217,6 +218,13 @@ def reveals_section(run: Run, sides: Sides) -> list[Section]:
     found = run.as_mechanism().reveals()
     notes = [sides.named(sentence) for sentence in found.sentences(run.problem.table)]
     return [Section("What the mechanism tells of the table", "Whoever has the file knows this.", notes=notes)]
+
+
+def noise_sections(run: Run, costs: pd.DataFrame | None) -> list[Section]:
+    """Return what noise in the table costs, and what it does to the constraints; nothing where there is none."""
+    protected = run.problem.table.protection is not None
+    found = [] if costs is None else [costs_section(costs, protected)]
+    return [*found, *noise_section(run)] if protected else found
 
 
 def tables_of(run: Run, beside: Beside, sides: Sides) -> dict[str, pd.DataFrame]:

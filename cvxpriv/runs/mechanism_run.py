@@ -17,7 +17,8 @@ from cvxpriv.constraints.documents import from_document, to_document
 from cvxpriv.constraints.gate import missed
 from cvxpriv.errors import NoGuaranteeWarning, warn
 from cvxpriv.mechanisms.disclosure import Disclosure
-from cvxpriv.mechanisms.mechanism import Mechanism, stochastic_matrix
+from cvxpriv.mechanisms.mechanism import Mechanism, provenance, published, stochastic_matrix
+from cvxpriv.mechanisms.noisy_frequencies import NoisyCounts
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
@@ -148,6 +149,28 @@ class MechanismRun(Run, Generic[Problem, Settings]):
     def as_mechanism(self) -> Mechanism:
         """Return the mechanism with its alphabets and figures, ready to be saved and applied to rows."""
 
+    def _designed(
+        self,
+        figures: Mapping[str, float],
+        origin: Mapping[str, Any],
+        private_columns: Sequence[str] = (),
+        outputs: Sequence[str] = (),
+    ) -> Mechanism:
+        """Return the mechanism with what every model says of it beside its own figures and lines of provenance."""
+        table = self.problem.table
+        return Mechanism(
+            self.mechanism,
+            inputs=table.public,
+            outputs=outputs,
+            model=self.model,
+            figures=figures,
+            private_columns=private_columns,
+            origin=provenance(**origin, **published(table.protection)),
+            constraints=self.kept,
+            recipe=table.recipe,
+            noisy=NoisyCounts.of(table) if table.protection else None,
+        )
+
     @abstractmethod
     def _described(self, beside: Beside) -> Facts:
         """Return all facts of the run, and of the results that were computed beside it."""
@@ -186,6 +209,8 @@ class MechanismRun(Run, Generic[Problem, Settings]):
     @cached_property
     def missed(self) -> dict[str, float]:
         """The amount by which the mechanism, as it stands in doubles, misses each ready constraint that it misses."""
+        if not self.constraints:
+            return {}
         return missed(self.mechanism, self.constraints, Known.of_table(self.problem.table))
 
     @property

@@ -100,10 +100,8 @@ def _row(epsilon: float, found: Array, level: float) -> dict[str, float]:
     return row
 
 
-def costs_section(costs: pd.DataFrame | None, protected: bool) -> list[Section]:
-    """Return the section of a page: a picture and the numbers; nothing without costs."""
-    if costs is None:
-        return []
+def costs_section(costs: pd.DataFrame, protected: bool) -> Section:
+    """Return the section of a page: a picture and the numbers."""
     text = (
         "At each epsilon the mechanism was designed on counts with noise, and measured on the table without it. Bars "
         "and columns low and high hold nine in ten draws of the noise."
@@ -113,15 +111,13 @@ def costs_section(costs: pd.DataFrame | None, protected: bool) -> list[Section]:
     numbers = shown.columns[1:]
     shown[numbers] = shown[numbers].map(exact_zero)
     alt = "Leakage and utility by epsilon, with bars for the noise, and lines for the design without noise."
-    return [
-        Section(
-            "What noise in the table costs",
-            text,
-            pictures=[Picture(partial(_figure, costs), alt, file="noise_costs.png")],
-            tables=[Table(shown.rename(columns=lambda name: str(name).replace("_", " ")), "Nats.")],
-            notes=[f"The numbers are of {whose}."],
-        )
-    ]
+    return Section(
+        "What noise in the table costs",
+        text,
+        pictures=[Picture(partial(_figure, costs), alt, file="noise_costs.png")],
+        tables=[Table(shown.rename(columns=lambda name: str(name).replace("_", " ")), "Nats.")],
+        notes=[f"The numbers are of {whose}."],
+    )
 
 
 @styled

@@ -52,28 +52,6 @@ class Ending:
     seconds: float = float("nan")
 
 
-@dataclass(frozen=True)
-class Place:
-    """The place where a solver is called: this process, or a new one for each call.
-
-    `time_limit`: Seconds for each call in its process. None is `TIME_LIMIT`.
-    """
-
-    isolate: bool = False
-    time_limit: float | None = None
-
-    def call(self, function: Callable[..., Any], *arguments: Any) -> Ending:
-        """Call a function at the place; in this process its errors are raised."""
-        if self.isolate:
-            return isolated(function, *arguments, time_limit=self.time_limit)
-        begun = time.perf_counter()
-        value = function(*arguments)
-        return Ending("returned", value, seconds=time.perf_counter() - begun)
-
-
-HERE = Place()
-
-
 def isolated(function: Callable[..., Any], *arguments: Any, time_limit: float | None = None) -> Ending:
     """Call a function in a new process and wait for it.
 

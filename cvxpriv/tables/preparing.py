@@ -1,8 +1,12 @@
-"""The way from raw rows to a recipe: classes of numbers, merged symbols, rare ones, missing values."""
+"""The way from raw rows to a recipe: classes of numbers, merged symbols, rare ones, missing values.
+
+Symbols that look like another spelling of one symbol, or like a missing value, are told, and never changed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -10,18 +14,28 @@ import numpy as np
 
 from cvxpriv.errors import DataError, PrivacyError, suggest, warn
 from cvxpriv.numerics.arguments import real_numbers
-from cvxpriv.numerics.arrays import Array, IntArray
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
 from cvxpriv.tables.frames import count_column, listed, require_columns, require_present, symbol
 from cvxpriv.tables.recipe import MISSING, Prepared, Recipe, blank
 from cvxpriv.tables.recipe_texts import first_in, merge_of, quantiles_in
-from cvxpriv.tables.steps import OTHER, Bins, First, Kept, Merge, Step, numbers_in
-from cvxpriv.tables.suspects import SuspectWarning, suspects_of
+from cvxpriv.tables.steps import OTHER, Bins, First, Kept, Merge, Step, numbers_in, quantile_edges
 
 SHOWN = 5
 """Number of sentences on suspicious symbols that a warning holds."""
+_MISSING = frozenset(
+    {"na", "n/a", "n.a.", "n.a", "k.a.", "#n/a", "nan", "null", "nil", "none", "missing", "not available", "?", "."}
+)
+_DASHES = re.compile(r"[-\u2010-\u2015_]+")
+_CODE = re.compile(r"-?(?:9+|8+|7+)")
+"""Numbers by which surveys write that there is no answer: 99, -9, 888."""
+FARTHER = 2.0
+"""A positive code counts as one where it is this many times the next number."""
 Sizes: TypeAlias = "int | Mapping[str, int] | None"
+
+
+class SuspectWarning(UserWarning):
+    """Symbols of a column look like spellings of one symbol, or like missing values."""
 
 
 @door
@@ -152,6 +166,51 @@ def _tell_suspects(kept: pd.DataFrame, made: pd.DataFrame, recipe: Recipe, colum
         warn(f"{shown}. Nothing was changed: merge spellings, or name missing values by missing-text", SuspectWarning)
 
 
+def suspects_of(symbols: Iterable[str]) -> list[str]:
+    """Return sentences on the symbols of one column.
+
+    >>> suspects_of(["Yes", "yes", "no"]), suspects_of(["17", "64", "999"])
+    (["'Yes' and 'yes' are two symbols"], ["'999' looks like a missing value"])
+    >>> suspects_of(["1", "2", "n/a"]), suspects_of(["8", "9", "10"])
+    (["'n/a' looks like a missing value"], [])
+    """
+    distinct = sorted(set(symbols))
+    alike: dict[str, list[str]] = {}
+    for text in distinct:
+        alike.setdefault(" ".join(text.casefold().split()), []).append(text)
+    twice = [spelt for spelt in alike.values() if len(spelt) > 1]
+    sentences = [f"{' and '.join(map(repr, spelt))} are {_count(len(spelt))} symbols" for spelt in twice[:3]]
+    absent = [text for text in distinct if text.casefold() in _MISSING or _DASHES.fullmatch(text)]
+    if absent := [*absent, *_codes(distinct)]:
+        looks = "looks like a missing value" if len(absent) == 1 else "look like missing values"
+        sentences.append(f"{' and '.join(map(repr, absent[:4]))} {looks}")
+    return sentences
+
+
+def _count(number: int) -> str:
+    return {2: "two", 3: "three"}.get(number, str(number))
+
+
+def _codes(symbols: list[str]) -> list[str]:
+    """Return numbers that stand apart from all others as codes do: negative ones below none, far ones above all."""
+    numbers = {}
+    for text in symbols:
+        try:
+            numbers[text] = float(text)
+        except ValueError:
+            continue
+    codes = {text for text in numbers if _CODE.fullmatch(text)}
+    others = [value for text, value in numbers.items() if text not in codes]
+    if not others or len(others) < len(codes):
+        return []
+    least, most = min(others), max(others)
+    return [
+        text
+        for text in sorted(codes, key=numbers.__getitem__)
+        if (numbers[text] < 0.0 <= least) or (numbers[text] >= FARTHER * most > 0.0 and len(text) > 1)
+    ]
+
+
 def _by_column(given: Any, columns: Sequence[str] | None, argument: str) -> dict[str, Any]:
     if given is not None and not isinstance(given, Mapping):
         raise DataError(f"{argument} is of type {type(given).__name__}: expected a mapping, such as {{'age': ...}}")
@@ -193,7 +252,7 @@ def _bins(
         return Bins(column, given, whole=_whole([*given, *numbers]))
     if numbers.empty:
         raise DataError(f"bins of {column!r}: the column holds no number; leave it out")
-    found = _quantiles(
+    found = quantile_edges(
         np.array(numbers, dtype=np.float64),
         np.array(weights.loc[numbers.index], dtype=np.int64),
         quantiles_in(edges, column),
@@ -201,17 +260,6 @@ def _bins(
     if not found:
         raise DataError(f"bins of {column!r}: its quantiles all coincide; give edges, or leave the column as it is")
     return Bins(column, found, whole=_whole([*found, *numbers]), from_data=True)
-
-
-def _quantiles(numbers: Array, weights: IntArray, parts: int) -> tuple[float, ...]:
-    """Return the distinct edges of classes of as many records each, all above the least number."""
-    order = np.argsort(numbers, kind="stable")
-    rising, total = numbers[order], np.cumsum(weights[order])
-    places = np.searchsorted(total, total[-1] * np.arange(1, parts) / parts, side="right")
-    values = np.unique(numbers)
-    least = values[1] if len(values) > 1 else np.inf  # a class below the least number would be empty
-    edges = np.unique(np.maximum(rising[np.minimum(places, len(total) - 1)], least))
-    return tuple(edges[edges <= values[-1]].tolist())
 
 
 def _whole(numbers: Sequence[float]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,33 +65,18 @@ class Protection:
             f"may be published{seeded}"
         )
 
+    @property
+    def provenance(self) -> dict[str, str | float]:
+        """The lines of provenance that say by which guarantee results of the table may be published."""
+        return {
+            "publish": self.sentence,
+            "table_epsilon": self.epsilon,
+            "table_delta": self.delta,
+            "table_adjacency": self.adjacency,
+            "table_noise": self.noise,
+        }
+
     def simulated(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
         """Return noise of the same law from a generator, to study its effect; it is not for a release."""
         drawn = rng.normal(0.0, self.scale, shape) if self.delta else rng.laplace(0.0, self.scale, shape)
         return np.asarray(np.rint(drawn))
-
-
-def published(protection: Protection | None) -> dict[str, str | float]:
-    """Return the lines of provenance that say whether a result may be published, and by which guarantee.
-
-    >>> published(None)
-    {'publish': 'private: do not publish; apply it at home'}
-    """
-    if protection is None:
-        return {"publish": PRIVATE}
-    return {
-        "publish": protection.sentence,
-        "table_epsilon": protection.epsilon,
-        "table_delta": protection.delta,
-        "table_adjacency": protection.adjacency,
-        "table_noise": protection.noise,
-    }
-
-
-def may_publish(origin: Mapping[str, object]) -> bool:
-    """Return whether a result may be published by its lines of provenance: its table's counts have secure noise.
-
-    >>> may_publish(published(None)), may_publish(published(Protection(1.0, 0.0, "replace-one", 2.0)))
-    (False, True)
-    """
-    return str(origin.get("publish", "")).endswith("may be published")

@@ -13,7 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from cvxpriv.errors import DataError, shown, suggest
+from cvxpriv.numerics.arrays import Array, IntArray
 from cvxpriv.tables.encodings import SIGNS
 from cvxpriv.tables.frames import symbol
 
@@ -248,3 +251,14 @@ def numbers_in(texts: Sequence[str], column: str) -> list[float]:
             f"the usual spellings); or leave the bins and merge values by name"
         )
     raise DataError(f"bins of {column!r}: {named} {some}: {remedy}")
+
+
+def quantile_edges(numbers: Array, weights: IntArray, parts: int) -> tuple[float, ...]:
+    """Return the distinct edges of classes of as many records each, all above the least number."""
+    order = np.argsort(numbers, kind="stable")
+    rising, total = numbers[order], np.cumsum(weights[order])
+    places = np.searchsorted(total, total[-1] * np.arange(1, parts) / parts, side="right")
+    values = np.unique(numbers)
+    least = values[1] if len(values) > 1 else np.inf  # a class below the least number would be empty
+    edges = np.unique(np.maximum(rising[np.minimum(places, len(total) - 1)], least))
+    return tuple(edges[edges <= values[-1]].tolist())

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cvxpriv_models.privacy_funnel.bound import Prover
+from cvxpriv_models.privacy_funnel.columns import joint_newton
 from cvxpriv_models.privacy_funnel.pricing import FunnelPricing
-from cvxpriv_models.privacy_funnel.pricing_joint import joint_newton
 from scipy.special import entr
 
 from cvxpriv.bounds.pricing import Clock, Verified

@@ -8,8 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from cvxpriv import crosscheck
-from cvxpriv.kkt.conic.compiling import Compilations
-from cvxpriv.kkt.conic.data import extract
+from cvxpriv.kkt.conic.data import Compilations, extract
 from cvxpriv.solvers.registry import among_installed
 
 SOLVERS = among_installed("CLARABEL", "SCS", "ECOS", "OSQP", "HIGHS")

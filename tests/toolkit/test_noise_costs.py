@@ -46,7 +46,7 @@ def test_a_fresh_draw_lies_in_the_interval_as_often_as_it_says() -> None:
 
 def test_the_section_says_whose_numbers_they_are() -> None:
     costs = noise_costs(TABLE, favourite, [1.0, 10.0], draws=3)
-    private, public = costs_section(costs, False)[0], costs_section(costs, True)[0]
+    private, public = costs_section(costs, False), costs_section(costs, True)
     assert "keep them" in private.notes[0]
     assert "may be published" in public.notes[0]
     assert private.shared is None

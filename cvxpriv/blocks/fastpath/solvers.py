@@ -32,7 +32,7 @@ from cvxpriv.blocks.fastpath.data import ConeMap
 from cvxpriv.blocks.fastpath.solver_interface import Options, Raw, SolverObject
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.solvers.silence import quiet_highs
+from cvxpriv.solvers.place import quiet_highs
 
 
 class Clarabel(SolverObject):

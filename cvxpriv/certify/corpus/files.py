@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from cvxpriv.certify.corpus.known import UNKNOWN, Known
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.solvers.silence import quiet_highs
+from cvxpriv.solvers.place import quiet_highs
 
 READ_BY_HIGHS, MATRICES = (".mps", ".qps", ".lp"), ".mat"
 SUFFIXES = (*READ_BY_HIGHS, MATRICES)

@@ -1,9 +1,13 @@
-"""One uniform form for the data that cvxpy hands to a solver, and ``(x, z)`` from the solver's own answer.
+"""A problem's data for a solver, compiled by cvxpy and brought to one uniform form.
 
 cvxpy's data differ by solver. CLARABEL and SCS get ``A x + s = b`` in one piece. ECOS keeps equalities ``A x = b``
 apart from ``G x + s = h`` and orders an exponential cone as ``(x, z, y)``. OSQP and HIGHS get ``A x = b`` and
 ``F x <= g``, and HIGHS takes bounds on variables apart from all rows. The semidefinite triangle is the upper one for
 CLARABEL, else the lower one.
+
+cvxpy compiles a problem in a chain of reductions, of which only the last depends on the solver by name. The steps
+before it depend on a few of the solver's abilities: a quadratic objective, bounds on variables, power cones.
+`Compilations` does them once for all solvers that are alike in these.
 
 Any other solver that cvxpy has is read as cvxpy reads it, as long as its rows are equalities, inequalities and
 second-order cones: `cvxpriv.kkt.conic.generic`.
@@ -12,7 +16,7 @@ second-order cones: `cvxpriv.kkt.conic.generic`.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,20 +24,99 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
+from cvxpy.constraints import PowCone3D, PowConeND
+from cvxpy.reductions.cvx_attr2constr import CvxAttr2Constr
+from cvxpy.reductions.dcp2cone.cone_matrix_stuffing import ConeMatrixStuffing
+from cvxpy.reductions.dcp2cone.dcp2cone import Dcp2Cone
+from cvxpy.reductions.eliminate_zero_sized import EliminateZeroSized
+from cvxpy.reductions.eval_params import EvalParams
+from cvxpy.reductions.flip_objective import FlipObjective
 from cvxpy.reductions.solution import Solution
 from cvxpy.reductions.solvers.defines import INSTALLED_SOLVERS
+from cvxpy.reductions.solvers.solver_inverse_data import SolverInverseData
+from cvxpy.reductions.solvers.solving_chain import SolvingChain
 
 from cvxpriv.errors import ModelError, suggest
-from cvxpriv.kkt.conic.compiling import Compilations
 from cvxpriv.kkt.conic.cones import ConeLayout
-from cvxpriv.kkt.conic.generic import bound_multipliers, generic_answer, require_plain
+from cvxpriv.kkt.conic.generic import require_plain
 from cvxpriv.kkt.coordinates import held
 from cvxpriv.numerics.arrays import Array
 
 SOLVERS = ("CLARABEL", "ECOS", "HIGHS", "OSQP", "SCS")
 ECOS_ORDER = (0, 2, 1)
+SHARED = (EvalParams, FlipObjective, Dcp2Cone, CvxAttr2Constr, EliminateZeroSized, ConeMatrixStuffing)
+"""The steps that solvers share where they are alike; a chain with others is compiled for its solver alone."""
+CONTEXTUAL = (cp.perspective,)
+"""Atoms that ask for the solver by name."""
+POWERS = (PowCone3D, PowConeND)
+"""Cones whose support decides how these atoms are written:"""
+POWERED = {"Power", "Pnorm", "GeoMean"}
 
-Point = tuple[Array | None, Array | None]
+
+class Compilations:
+    """Compilations of one problem. A problem of other expressions or other Parameter values is compiled anew."""
+
+    def __init__(self) -> None:
+        self._begun: dict[Hashable, tuple[Any, SolvingChain, list[Any]]] = {}
+        self._subject: tuple[Any, ...] = ()
+        self._values: list[Any] = []
+
+    def data(self, problem: cp.Problem, solver: str, options: Mapping[str, object]) -> tuple[Any, Any, list[Any]]:
+        """Return data, chain and inverse data, as `cvxpy.Problem.get_problem_data` does."""
+        self._require_same(problem)
+        chain = problem._construct_chain(solver=solver, ignore_dpp=True, solver_opts=dict(options))
+        key = _likeness(problem, chain)
+        if key is None:
+            data, inverse = chain.apply(problem)
+        else:
+            if key not in self._begun:
+                self._begun[key] = _stuffed(problem, chain)
+            stuffed, first, before = self._begun[key]
+            # Reductions remember what they did: the chain that inverts has to hold those that were applied.
+            chain = SolvingChain(
+                reductions=[*first.reductions[:-1], chain.reductions[-1]], solver_context=chain.solver_context
+            )
+            data, last = chain.reductions[-1].apply(stuffed)
+            inverse = [*before, last]
+        return data, chain, [*inverse[:-1], SolverInverseData(inverse[-1], chain.solver, dict(options))]
+
+    def _require_same(self, problem: cp.Problem) -> None:
+        """Forget what was compiled of other expressions or with other values."""
+        subject = (problem.objective, *problem.constraints)
+        given = [parameter.value for parameter in problem.parameters()]
+        values = [value.toarray() if sp.issparse(value) else value for value in given]
+        same = len(subject) == len(self._subject) and all(a is b for a, b in zip(subject, self._subject, strict=True))
+        if not (same and all(np.array_equal(a, b) for a, b in zip(values, self._values, strict=True))):
+            self._begun.clear()
+        self._subject, self._values = subject, values
+
+
+def _stuffed(problem: cp.Problem, chain: SolvingChain) -> tuple[Any, SolvingChain, list[Any]]:
+    """Return the problem before the solver's own step, the chain, and the inverse data of its steps."""
+    current: Any = problem
+    inverse = []
+    for reduction in chain.reductions[:-1]:
+        current, undo = reduction.apply(current)
+        inverse.append(undo)
+    return current, chain, inverse
+
+
+def _likeness(problem: cp.Problem, chain: SolvingChain) -> Hashable | None:
+    """Return what the steps before the solver's own depend on; None where nothing is to be shared."""
+    steps = chain.reductions[:-1]
+    atoms = problem.atoms()
+    names = {one.__name__.removesuffix("Approx") for atom in atoms for one in atom.__mro__}
+    if not all(type(step) in SHARED for step in steps) or any(issubclass(atom, CONTEXTUAL) for atom in atoms):
+        return None
+    context = chain.solver_context
+    return (
+        tuple(type(step) for step in steps),
+        chain.get(Dcp2Cone).quad_obj,
+        chain.get(ConeMatrixStuffing).quad_obj,
+        chain.get(CvxAttr2Constr).reduce_bounds,
+        context.solver_supports_bounds,
+        tuple(cone in context.solver_supported_constraints for cone in POWERS) if POWERED & names else (),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,11 +136,6 @@ class ConeData:
     chain: Any
     inverse: Any
 
-    def read(self, raw: Any) -> Point:
-        """Return ``(x, z)`` of a solver's raw answer; None for a part that is missing or has a NaN."""
-        x, z = _READERS.get(self.solver, _read_other)(self, raw)
-        return finite(x), finite(z)
-
     def variables(self, x: Array) -> dict[int, Array] | None:
         """Return the entries of the user's variables in a vector of columns, by id; None where cvxpy has none."""
         solution = Solution(cp.OPTIMAL, 0.0, {self.data["param_prob"].x.id: x}, {}, {})
@@ -71,12 +149,6 @@ class ConeData:
     def portable(self) -> ConeData:
         """Return only the numbers and cones, which can be sent to another process; no answer can be read with them."""
         return replace(self, data={"dims": self.data["dims"]}, chain=None, inverse=None)
-
-    def own_status(self, raw: Any) -> str:
-        """Return the solver's own status."""
-        if self.solver not in _STATUSES:
-            return str(self.chain.solver.invert(raw, self.inverse[-1]).status)
-        return str(_STATUSES[self.solver](raw))
 
 
 def extract(
@@ -191,64 +263,3 @@ def finite(part: Any) -> Array | None:
         return None
     array = np.asarray(part, dtype=float).ravel()
     return array if np.isfinite(array).all() else None
-
-
-def _read_ecos(compiled: ConeData, raw: Any) -> tuple[Any, Any]:
-    empty = np.zeros(0)
-    z = np.concatenate([empty if raw["y"] is None else raw["y"], empty if raw["z"] is None else raw["z"]])
-    return raw["x"], z[compiled.order]
-
-
-def _read_osqp(compiled: ConeData, raw: Any) -> tuple[Any, Any]:
-    status = str(raw.info.status)
-    if "dual infeasible" in status:
-        return raw.dual_inf_cert, None
-    if "primal infeasible" in status:
-        return None, raw.prim_inf_cert
-    return raw.x, raw.y
-
-
-def _read_highs(compiled: ConeData, raw: Any) -> tuple[Any, Any]:
-    if raw["model_status"] == "kUnbounded":  # HIGHS gives a point, but no ray that would prove it
-        return None, None
-    columns, signs = compiled.bounded
-    rows = compiled.order.size
-    if raw.get("dual_ray") is not None:
-        _, found, ray = raw["dual_ray"]
-        if not found or len(ray) != rows:
-            return None, None
-        z = -np.asarray(ray, dtype=float)
-        pull = compiled.fields["A"][:rows].T @ z
-    else:
-        z = -np.asarray(raw["solution"].row_dual, dtype=float)
-        pull = np.asarray(raw["solution"].col_dual, dtype=float)
-    x = np.asarray(raw["solution"].col_value, dtype=float)
-    if x.size != compiled.fields["c"].size or z.size != rows or pull.size != x.size:
-        return None, None
-    return x, np.concatenate([z, bound_multipliers(pull, columns, signs)])
-
-
-def _read_other(compiled: ConeData, raw: Any) -> tuple[Any, Any]:
-    x, z = generic_answer(compiled.chain.solver, raw, compiled.inverse[-1])
-    columns, signs = compiled.bounded
-    if x is None or z is None or not columns.size:
-        return x, z
-    fields = compiled.fields
-    pull = fields["P"] @ x + fields["c"] + fields["A"][: z.size].T @ z
-    return x, np.concatenate([z, bound_multipliers(pull, columns, signs)])
-
-
-_STATUSES: dict[str, Callable[[Any], Any]] = {
-    "CLARABEL": lambda raw: raw.status,
-    "ECOS": lambda raw: raw["info"]["infostring"],
-    "HIGHS": lambda raw: str(raw["model_status"]).removeprefix("k"),
-    "OSQP": lambda raw: raw.info.status,
-    "SCS": lambda raw: raw["info"]["status"],
-}
-_READERS: dict[str, Callable[[ConeData, Any], tuple[Any, Any]]] = {
-    "CLARABEL": lambda _, raw: (raw.x, raw.z),
-    "ECOS": _read_ecos,
-    "HIGHS": _read_highs,
-    "OSQP": _read_osqp,
-    "SCS": lambda _, raw: (raw["x"], raw["y"]),
-}

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
 
 from cvxpriv.kkt.conic.bounds import LowerBound, lower_bound
 from cvxpriv.kkt.conic.certificates import Certificate, infeasibility, unboundedness
-from cvxpriv.kkt.conic.compiling import Compilations
-from cvxpriv.kkt.conic.data import ConeData, extract
+from cvxpriv.kkt.conic.data import Compilations, ConeData, extract, finite
+from cvxpriv.kkt.conic.generic import bound_multipliers, generic_answer
 from cvxpriv.kkt.conic.program import ConeProgram, ConeResiduals, cone_residuals
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.solvers.place import solvers_silent
 from cvxpriv.solvers.registry import solver_spec
-from cvxpriv.solvers.silence import solvers_silent
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +123,7 @@ def asked(
             warnings.simplefilter("ignore")  # "may be inaccurate", and whatever else: the status says so
             raw = compiled.chain.solve_via_data(problem, compiled.data, warm_start, False, dict(options))
         seconds = time.perf_counter() - start
-        x, z = compiled.read(raw)
+        x, z = map(finite, _READERS.get(compiled.solver, _read_other)(compiled, raw))
         told = compiled.chain.solver.invert(raw, compiled.inverse[-1])
     except (KeyboardInterrupt, SystemExit):
         raise
@@ -159,7 +160,7 @@ def _unpacked(problem: cp.Problem, compiled: ConeData, solution: ConicSolution) 
     """Give the problem its values, as `problem.solve` does; return the error, or ``""``."""
     refusal = ""
     if solution.status in (cp.SOLVER_ERROR, cp.USER_LIMIT):
-        own = compiled.own_status(solution.raw)
+        own = _own_status(compiled, solution.raw)
         refusal = _gave_up(compiled.solver, own, solution.status, solution.iterations)
     try:
         with warnings.catch_warnings():
@@ -178,3 +179,71 @@ def _gave_up(solver: str, own: str, status: str, iterations: int | None) -> str:
 
 def _describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
+
+
+def _own_status(compiled: ConeData, raw: Any) -> str:
+    """Return the solver's own status."""
+    if compiled.solver not in _STATUSES:
+        return str(compiled.chain.solver.invert(raw, compiled.inverse[-1]).status)
+    return str(_STATUSES[compiled.solver](raw))
+
+
+def _read_ecos(compiled: ConeData, raw: Any) -> tuple[Any, Any]:
+    empty = np.zeros(0)
+    z = np.concatenate([empty if raw["y"] is None else raw["y"], empty if raw["z"] is None else raw["z"]])
+    return raw["x"], z[compiled.order]
+
+
+def _read_osqp(compiled: ConeData, raw: Any) -> tuple[Any, Any]:
+    status = str(raw.info.status)
+    if "dual infeasible" in status:
+        return raw.dual_inf_cert, None
+    if "primal infeasible" in status:
+        return None, raw.prim_inf_cert
+    return raw.x, raw.y
+
+
+def _read_highs(compiled: ConeData, raw: Any) -> tuple[Any, Any]:
+    if raw["model_status"] == "kUnbounded":  # HIGHS gives a point, but no ray that would prove it
+        return None, None
+    columns, signs = compiled.bounded
+    rows = compiled.order.size
+    if raw.get("dual_ray") is not None:
+        _, found, ray = raw["dual_ray"]
+        if not found or len(ray) != rows:
+            return None, None
+        z = -np.asarray(ray, dtype=float)
+        pull = compiled.fields["A"][:rows].T @ z
+    else:
+        z = -np.asarray(raw["solution"].row_dual, dtype=float)
+        pull = np.asarray(raw["solution"].col_dual, dtype=float)
+    x = np.asarray(raw["solution"].col_value, dtype=float)
+    if x.size != compiled.fields["c"].size or z.size != rows or pull.size != x.size:
+        return None, None
+    return x, np.concatenate([z, bound_multipliers(pull, columns, signs)])
+
+
+def _read_other(compiled: ConeData, raw: Any) -> tuple[Any, Any]:
+    x, z = generic_answer(compiled.chain.solver, raw, compiled.inverse[-1])
+    columns, signs = compiled.bounded
+    if x is None or z is None or not columns.size:
+        return x, z
+    fields = compiled.fields
+    pull = fields["P"] @ x + fields["c"] + fields["A"][: z.size].T @ z
+    return x, np.concatenate([z, bound_multipliers(pull, columns, signs)])
+
+
+_STATUSES: dict[str, Callable[[Any], Any]] = {
+    "CLARABEL": lambda raw: raw.status,
+    "ECOS": lambda raw: raw["info"]["infostring"],
+    "HIGHS": lambda raw: str(raw["model_status"]).removeprefix("k"),
+    "OSQP": lambda raw: raw.info.status,
+    "SCS": lambda raw: raw["info"]["status"],
+}
+_READERS: dict[str, Callable[[ConeData, Any], tuple[Any, Any]]] = {
+    "CLARABEL": lambda _, raw: (raw.x, raw.z),
+    "ECOS": _read_ecos,
+    "HIGHS": _read_highs,
+    "OSQP": _read_osqp,
+    "SCS": lambda _, raw: (raw["x"], raw["y"]),
+}

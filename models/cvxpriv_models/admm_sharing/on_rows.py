@@ -12,11 +12,11 @@ from cvxpriv.errors import DataError
 from cvxpriv.learning.columns import Category
 from cvxpriv.learning.fit import Fit, Scored
 from cvxpriv.learning.labels import LinearFit
+from cvxpriv.numerics.arguments import names_in
 from cvxpriv.numerics.later import pd
 from cvxpriv.privacy import Plan
 from cvxpriv.reports.facts import Fact, Section
 from cvxpriv.runs.options import Option
-from cvxpriv.tables.name_lists import names_in
 
 from .bounds import ADJACENCIES
 from .intercept import Intercept, bounds_with_ones, with_intercept

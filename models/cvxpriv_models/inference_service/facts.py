@@ -25,7 +25,6 @@ from cvxpriv.runs import mechanism_facts as common
 from cvxpriv.runs.column_facts import columns_section, counts_section
 from cvxpriv.runs.mechanism_facts import interval, share
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
-from cvxpriv.runs.noise_costs import costs_section, noise_section
 from cvxpriv.runs.sides import Side, Sides
 from cvxpriv.runs.sliding import guesses_along, shared_curve, slider_of
 
@@ -110,8 +109,7 @@ def inference_facts(
             ),
             *columns_section(run, beside, SIDES),
             *common.reveals_section(run, SIDES),
-            *costs_section(beside.costs, problem.table.protection is not None),
-            *noise_section(run),
+            *common.noise_sections(run, beside.costs),
             _starts(run),
         ],
         about=[

@@ -13,8 +13,7 @@ from cvxpriv.bounds.service_certificate import service_certificate_of
 from cvxpriv.divergences import FDivergence, divergence
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.kkt import Residuals
-from cvxpriv.mechanisms.mechanism import Mechanism, provenance
-from cvxpriv.mechanisms.noisy_frequencies import NoisyCounts
+from cvxpriv.mechanisms.mechanism import Mechanism
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.facts import Facts
 from cvxpriv.reports.files import PathLike
@@ -22,7 +21,6 @@ from cvxpriv.runs.codec import decoded
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun, restored
 from cvxpriv.runs.saved import read_run
 from cvxpriv.tables.documents import table_of
-from cvxpriv.tables.protection import published
 
 from . import algorithm, kkt
 from .algorithm import Moduli, moduli
@@ -169,31 +167,20 @@ class InferenceRun(MechanismRun[Problem, Settings]):
         What is inferred is no private column of it: a release needs the data's columns only, and may keep S beside U to
         train a server on. The figures then do not cover S.
         """
-        table = self.problem.table
-        facts = {name: value for name, value in asdict(self.settings).items() if name != "options"}
-        return Mechanism(
-            self.mechanism,
-            inputs=table.public,
-            outputs=[f"u{index}" for index in range(self.problem.size_u)],
-            model=self.model,
-            figures={
-                "accuracy": self.accuracy,
-                "leakage": self.leakage,
-                "objective": self.objective,
-                "beta": self.problem.beta,
-                "kkt": self.kkt.largest,
-            },
-            origin=provenance(
-                divergence=self.problem.divergence.name,
-                inferred=", ".join(table.private.columns),
-                constraints=", ".join(name for name, _ in self.constraints),
-                **facts,
-                **published(table.protection),
-            ),
-            constraints=self.kept,
-            recipe=table.recipe,
-            noisy=NoisyCounts.of(table),
-        )
+        figures = {
+            "accuracy": self.accuracy,
+            "leakage": self.leakage,
+            "objective": self.objective,
+            "beta": self.problem.beta,
+            "kkt": self.kkt.largest,
+        }
+        origin = {
+            "divergence": self.problem.divergence.name,
+            "inferred": ", ".join(self.problem.table.private.columns),
+            "constraints": ", ".join(name for name, _ in self.constraints),
+            **{name: value for name, value in asdict(self.settings).items() if name != "options"},
+        }
+        return self._designed(figures, origin, outputs=[f"u{index}" for index in range(self.problem.size_u)])
 
     def _described(self, beside: Beside) -> Facts:
         return inference_facts(self, beside, self.local_gap, self.gap, self.bound, self.note)

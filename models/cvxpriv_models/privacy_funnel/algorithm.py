@@ -17,7 +17,6 @@ import numpy as np
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Constraint
-from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.schedules.history import Below
 from cvxpriv.schedules.steps import Accelerator, Invariant, Loop, Measure, Sweep
@@ -84,7 +83,7 @@ def schedule(
 ) -> Loop:
     """Return the whole algorithm: passes until the KKT residual of PF (1) is at most `tol` nats.
 
-    Raises ModelError: The acceleration does not go with the method or with constraints.
+    `accelerate`: "auto", "none", or with "aem" and without constraints one of `ACCELERATIONS`.
     """
     return Loop(
         METHODS[method](problem, constraints),
@@ -191,12 +190,8 @@ def _acceleration(problem: Problem, method: str, accelerate: str, constraints: C
     if constraints and accelerate == "auto":
         block = _constrained(convex_concave, problem, constraints)
         return newton_on_the_face(problem, constraints, lambda view: block.residual(view, view).largest)
-    if method != "aem" or constraints:
-        if accelerate == "auto":
-            return None
-        raise ModelError(
-            f"accelerate={accelerate!r} goes with method='aem' and without constraints: pass accelerate='none'"
-        )
+    if method != "aem":
+        return None
     make = ACCELERATIONS["interior" if accelerate == "auto" else accelerate]
     return make(problem.p_x, problem.p_s_given_x, problem.target)
 

@@ -24,7 +24,6 @@ from cvxpriv.runs import mechanism_facts as common
 from cvxpriv.runs.column_facts import columns_section, counts_section
 from cvxpriv.runs.mechanism_facts import interval, share
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
-from cvxpriv.runs.noise_costs import costs_section, noise_section
 from cvxpriv.runs.sides import PRIVATE_AND_PUBLIC
 from cvxpriv.runs.sliding import guesses_along, shared_curve, slider_of
 
@@ -64,8 +63,7 @@ def funnel_facts(run: Run, beside: Beside, bound: FunnelBound | None) -> Facts:
             ),
             *columns_section(run, beside, SIDES),
             *common.reveals_section(run, SIDES),
-            *costs_section(beside.costs, run.problem.table.protection is not None),
-            *noise_section(run),
+            *common.noise_sections(run, beside.costs),
             *population_section(run.problem, disclosure),
             common.starts_section(
                 run, {"leakage": True, "kkt": True}, run.log.frame(), "Leakage, utility and residual in nats."

@@ -42,7 +42,7 @@ from .perfect_privacy import PerfectPrivacy, perfect_privacy
 from .population import Population, population_interval
 from .problem import RATE_UNITS, Problem, usual_size
 from .run import FunnelRun, Settings
-from .solving import best_run, initial, solve_starts
+from .solving import Passes, best_run, initial
 
 COLUMNS = "columns"
 """The method that proves its answer: column generation, and a polish."""
@@ -245,8 +245,7 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         usually, method = method is None, self._method(method, who, init, accelerate)
         blocks = "aem" if method == COLUMNS else method
         limit = algorithm.MAX_ITER if max_iter is None else max_iter
-        loop = algorithm.schedule(self.problem, blocks, accelerate, tol, limit, self.constraints)
-        work = partial(solve_starts, self.problem, self.constraints, loop, who, callback)
+        work = Passes(self.problem, self.constraints, blocks, accelerate, tol, limit, who, callback)
         done: list[tuple[Values, Context]] = []
         proved, under = None, None
         usual_limit = min(TIME_LIMIT * max(1.0, self.problem.p_x.size / ITS_SIZE), LONGEST)
@@ -290,11 +289,13 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
                 f"method={method!r} needs engine='closed_form' and no constraints: choose 'aem', or 'ccp' with "
                 "constraints; bound() still bounds the leakage without them"
             )
-        if method is not None:
-            return method
-        if self.constraints:
-            return "ccp"
-        return COLUMNS if exact and init is None and accelerate == "auto" else "aem"
+        plain = exact and init is None and accelerate == "auto"
+        chosen = method or ("ccp" if self.constraints else COLUMNS if plain else "aem")
+        if accelerate not in ("auto", "none") and (self.constraints or chosen not in (COLUMNS, "aem")):
+            raise ModelError(
+                f"accelerate={accelerate!r} goes with method='aem' and without constraints: pass accelerate='none'"
+            )
+        return chosen
 
     @declared
     def bound(self, *, gap: Gap = 1e-6, time_limit: TimeLimit = 60.0) -> FunnelBound:

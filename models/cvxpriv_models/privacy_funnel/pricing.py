@@ -25,9 +25,8 @@ from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array, IntArray
 from cvxpriv.tables.information import entropy
 
-from .columns import SMALL_X, first_columns
+from .columns import SMALL_X, Solved, first_columns, joint_newton
 from .pricing_faces import face_minimum, rounding
-from .pricing_joint import Solved, joint_newton
 from .pricing_search import FaceFunction, descend, edge_minima, newton, on_all_symbols, pairs
 from .pricing_wide import Found, wide_search
 from .silent_polytope import listed_silent

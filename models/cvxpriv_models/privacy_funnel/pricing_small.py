@@ -10,9 +10,8 @@ import numpy as np
 
 from cvxpriv.numerics.arrays import Array, IntArray
 
-from .columns import SMALL_X
+from .columns import SMALL_X, Solved, joint_newton
 from .pricing import LARGEST_S, FunnelPricing
-from .pricing_joint import Solved, joint_newton
 
 ROUNDS = 4
 """Number of programs after which column generation takes over."""

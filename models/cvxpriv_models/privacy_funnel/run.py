@@ -13,14 +13,12 @@ from cvxpriv.blocks.block import Block
 from cvxpriv.bounds.certificate import certificate_of
 from cvxpriv.bounds.master import master_block
 from cvxpriv.kkt import Residuals
-from cvxpriv.mechanisms.mechanism import Mechanism, provenance
-from cvxpriv.mechanisms.noisy_frequencies import NoisyCounts
+from cvxpriv.mechanisms.mechanism import Mechanism
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.facts import Facts
 from cvxpriv.runs.codec import decoded
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun, restored
 from cvxpriv.tables.documents import table_of
-from cvxpriv.tables.protection import published
 
 from . import algorithm, optimum
 from .bound import FunnelBound
@@ -105,23 +103,13 @@ class FunnelRun(MechanismRun[Problem, Settings]):
         return funnel_facts(self, beside, self.bound)
 
     def as_mechanism(self) -> Mechanism:
-        table = self.problem.table
-        return Mechanism(
-            self.mechanism,
-            inputs=table.public,
-            model=self.model,
-            figures={
-                "leakage": self.leakage,
-                "utility": self.utility,
-                "rate": self.problem.rate,
-                "kkt": self.kkt.largest,
-            },
-            private_columns=table.private.columns,
-            origin=provenance(**asdict(self.settings), **published(table.protection)),
-            constraints=self.kept,
-            recipe=table.recipe,
-            noisy=NoisyCounts.of(table),
-        )
+        figures = {
+            "leakage": self.leakage,
+            "utility": self.utility,
+            "rate": self.problem.rate,
+            "kkt": self.kkt.largest,
+        }
+        return self._designed(figures, asdict(self.settings), self.problem.table.private.columns)
 
     def saved(self) -> dict[str, Any]:
         proof = {} if self.bound is None else {"certificate": self.bound.certificate.without_table().document()}

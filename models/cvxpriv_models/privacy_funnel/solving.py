@@ -6,6 +6,8 @@ With a user's constraints a first phase leads every start into them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -76,18 +78,33 @@ def _clusters(problem: Problem) -> Array:
     return agglomerative(joint, problem.rate).mechanism
 
 
-def solve_starts(
-    problem: Problem, constraints: Constraints, loop: Loop, engine: Engine, callback: Watch | None, log_u: Array
-) -> tuple[Values, Context]:
-    """Run the algorithm from starts given as log P(X, Y), (starts, |X|, |Y|); return the final state and its context.
+@dataclass(frozen=True, eq=False)
+class Passes:
+    """The passes of a method from some starts, called with log P(X, Y), (starts, |X|, |Y|).
 
-    Raises ModelError: With constraints: no mechanism that satisfies them at the rate was found.
+    The final state comes back, with its context.
     """
-    context = Context(engine, History(), callback, starts=np.arange(len(log_u)))
-    state: Values = algorithm.initial_state(problem, log_u)
-    if constraints:
-        state = _inside(problem, constraints, state, context)
-    return run(loop, state, context), context
+
+    problem: Problem
+    constraints: Constraints
+    method: str
+    accelerate: str
+    tol: float
+    limit: int
+    engine: Engine
+    callback: Watch | None
+
+    @cached_property
+    def loop(self) -> Loop:
+        """The schedule, made when a start needs it: the optimum of column generation rarely does."""
+        return algorithm.schedule(self.problem, self.method, self.accelerate, self.tol, self.limit, self.constraints)
+
+    def __call__(self, log_u: Array) -> tuple[Values, Context]:
+        context = Context(self.engine, History(), self.callback, starts=np.arange(len(log_u)))
+        state: Values = algorithm.initial_state(self.problem, log_u)
+        if self.constraints:
+            state = _inside(self.problem, self.constraints, state, context)
+        return run(self.loop, state, context), context
 
 
 def best_run(

@@ -1,6 +1,7 @@
-"""Silence for solvers that print despite their settings: HiGHS its banner, OSQP a word on polishing.
+"""How a solver is called: here or in a process of its own, and without the lines that it prints despite its settings.
 
-Their code is compiled and does not go through `sys.stdout`: the file descriptor is what has to point elsewhere.
+HiGHS prints its banner, OSQP a word on polishing. Their code is compiled and does not go through `sys.stdout`: the file
+descriptor is what has to point elsewhere.
 """
 
 from __future__ import annotations
@@ -8,13 +9,39 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
+
+from cvxpriv.solvers.isolation import Ending, isolated
 
 _LOCK = threading.Lock()
 _HELD: list[int] = []
 """Copies of the descriptor of the standard output, one for each thread that currently wants silence."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """The place where a solver is called: this process, or a new one for each call.
+
+    `time_limit`: Seconds for each call in its process. None is `TIME_LIMIT`.
+    """
+
+    isolate: bool = False
+    time_limit: float | None = None
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Ending:
+        """Call a function at the place; in this process its errors are raised."""
+        if self.isolate:
+            return isolated(function, *arguments, time_limit=self.time_limit)
+        begun = time.perf_counter()
+        value = function(*arguments)
+        return Ending("returned", value, seconds=time.perf_counter() - begun)
+
+
+HERE = Place()
 
 
 @contextmanager
