@@ -338,23 +338,29 @@ def _step_inwards(layout: ConeLayout, v: Array, direction: Array, A: sp.csc_arra
     parts = sp.csr_array((direction, (np.arange(block.size), block)))
     pull = sp.csr_array(A.T @ parts)
     separable = float(abs(pull).max()) <= ROUNDING * max(1.0, float(np.abs(direction).max()))
-
-    def outside(at: Array) -> Flags:
-        """Return for each block, and the free entries, whether it is outside; all alike where they move together."""
-        apart = np.append(layout.block_distances(at[:rows], dual=True) > _room(layout, at[:rows]), False)
-        return apart if separable else np.full(apart.size, apart.any())
-
-    def moved(power: Array) -> Array:
-        return v + np.where(stepping, 2.0**power, 0.0)[block] * direction
-
-    stepping = outside(v)
+    reach = layout.block_norms(direction[:rows])
+    distance, room = layout.block_distances(v[:rows], dual=True), _room(layout, v[:rows])
+    stepping = np.append(distance > room, False)
     if not stepping.any():
         return v
+    if not separable:
+        stepping[:] = True
     powers = np.arange(-DOUBLINGS, DOUBLINGS, 2).astype(float)
     level = np.zeros(stepping.size, dtype=int)
-    for _ in powers:
-        end = moved(powers[level])
-        if not (short := outside(end)).any():
+    while level.max() < powers.size:
+        multiple = np.where(stepping, 2.0 ** powers[level], 0.0)
+        end, before = v + multiple[block] * direction, distance
+        distance, room = layout.block_distances(end[:rows], dual=True), _room(layout, end[:rows])
+        short = distance > room
+        if not short.any():
             return end
-        level = np.minimum(level + short, powers.size - 1)
+        # A distance is convex along a line: one that grows, and was not small enough before, never is later.
+        if (short & (distance > before + room)).any():
+            return v
+        # Nor does it shrink faster than the point moves; half of what that asks for leaves room for rounding.
+        needed = np.where(short, multiple[:-1] + 0.5 * (distance - room) / np.maximum(reach, TINY), 0.0)
+        further = np.append(np.where(short, np.searchsorted(powers, np.log2(np.maximum(needed, TINY))), 0), 0)
+        level = np.maximum(level + np.append(short, False), further)
+        if not separable:
+            level[:] = level.max()
     return v

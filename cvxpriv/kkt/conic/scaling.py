@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -66,27 +65,27 @@ def units_of(program: ConeProgram, bounded: int = 0, near: float = 0.0) -> Units
     100000000.0
     """
     free = program.b.size - bounded
-    A, P = abs(program.A[:free]), abs(program.P)
+    A, P = abs(program.A[:free]).tocoo(), abs(program.P).tocoo()
     D, E = np.ones(program.c.size), np.ones(free)
     for _ in range(ROUNDS):
-        rows = _per_cone(program, _largest(sp.diags_array(E) @ A @ sp.diags_array(D), axis=1))
-        E = np.clip(E / np.sqrt(rows), LEAST, MOST)
-        terms = sp.vstack([sp.diags_array(E) @ A, sp.diags_array(D) @ P]) @ sp.diags_array(D)
-        D = np.clip(D / np.sqrt(_largest(terms, axis=0)), LEAST, MOST)
+        rows = _largest(E.size, (A.row, E[A.row] * A.data * D[A.col]))
+        E = np.clip(E / np.sqrt(_per_cone(program, rows)), LEAST, MOST)
+        terms = ((one.col, left[one.row] * one.data * D[one.col]) for one, left in ((A, E), (P, D)))
+        D = np.clip(D / np.sqrt(_largest(D.size, *terms)), LEAST, MOST)
     E = np.concatenate([E, 1.0 / D[abs(program.A[free:]).argmax(axis=1)]]) if bounded else E
     sides = np.abs(E * program.b)
     sides = sides[sides > 0.0] if sides.any() else np.ones(1)
     size = float(sides.max() ** (1.0 - near) * sides.min() ** near)
-    quadratic = sp.diags_array(D) @ P @ sp.diags_array(D)
-    cost = max(size**2 * float(quadratic.max() if P.nnz else 0.0), size * float(np.abs(D * program.c).max(initial=0.0)))
+    quadratic = float((D[P.row] * P.data * D[P.col]).max(initial=0.0))
+    cost = max(size**2 * quadratic, size * float(np.abs(D * program.c).max(initial=0.0)))
     return Units(D, E, size, cost or 1.0)
 
 
-def _largest(matrix: Any, axis: int) -> Array:
-    """Return the largest entry of each row or column; 1 where there is none."""
-    if not min(matrix.shape):
-        return np.ones(matrix.shape[1 - axis])
-    found = sp.csr_array(matrix).max(axis=axis).toarray().ravel()
+def _largest(count: int, *parts: tuple[Array, Array]) -> Array:
+    """Return the largest number at each place, of places and numbers; 1 where there is none."""
+    found = np.zeros(count)
+    for places, numbers in parts:
+        np.maximum.at(found, places, numbers)
     return np.where(found > 0.0, found, 1.0)
 
 
