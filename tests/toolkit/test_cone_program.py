@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from cvxpriv.certify.cases import case_of_problem
 from cvxpriv.certify.corpus.liars import LIARS
 from cvxpriv.certify.stored_answers import recalled
 from cvxpriv.errors import ModelError
-from cvxpriv.kkt.conic.bounds import lower_bound, variable_bounds
+from cvxpriv.kkt.conic.bounds import DOUBLINGS, _room, _step_inwards, lower_bound, variable_bounds
+from cvxpriv.kkt.conic.cones import ConeLayout
 from cvxpriv.kkt.conic.data import extract
 from cvxpriv.kkt.conic.program import ConeProgram, cone_residuals
 from cvxpriv.kkt.conic.solving import ConicSolution, solve_conic
@@ -355,3 +358,29 @@ def test_a_bound_over_ten_thousand_cells_with_one_full_row_needs_no_full_matrix(
     optimum = -np.log(np.exp(-costs).sum())
     assert bound.value is not None
     assert optimum - 1e-6 < bound.value <= optimum + 1e-12
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize(("cones", "cases"), [({"nonneg": 2, "soc": (3,), "psd": (2,)}, 30), ({"exp": 3}, 4)])
+def test_a_step_inwards_is_the_first_of_all_levels_that_is_inside(
+    cones: dict[str, Any], cases: int, together: bool
+) -> None:
+    layout = ConeLayout(zero=1, **cones)
+    rng, size = np.random.default_rng(5), layout.size
+    block = np.repeat(np.arange(len(layout.names)), np.diff(np.append(layout.starts, size)))
+    # Of one column: a step may be taken in each block apart only where no row asks for anything.
+    A = sp.csc_array(np.full((size, 1), float(together)))
+    moved = 0
+    for case in range(cases):
+        far = 10.0 ** rng.uniform(-14, 2, len(layout.names))[block]
+        v = layout.project_dual(rng.normal(size=size)) + far * rng.normal(size=size)
+        direction = layout.interior() + 0.6 * (case % 3) * rng.normal(size=size)  # inside of every third
+        points = [v + 2.0**power * direction for power in range(-DOUBLINGS, DOUBLINGS, 2)]
+        outside = np.array([layout.block_distances(one, dual=True) > _room(layout, one) for one in [v, *points]])
+        if together:
+            outside[:] = outside.any(axis=1)[:, None]
+        first, steps = outside.argmin(axis=0), np.array([v, *points])
+        expected = v if outside.all(axis=0).any() else steps[first[block], np.arange(size)]
+        np.testing.assert_array_equal(_step_inwards(layout, v, direction, A), expected)
+        moved += not np.array_equal(v, expected)
+    assert moved >= cases // 3
