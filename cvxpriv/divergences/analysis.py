@@ -126,8 +126,8 @@ def _unit(f: Node) -> Fraction:
     """Return the power of ten by which f is divided first: what counts as zero is meant for a size of 1."""
     for points in ((0.25, 0.5, 2.0, 4.0), (1e-3, 1e3)):
         size = max(abs(value_at(f, t)) for t in points)
-        if size:
-            power_of_ten = int(min(max(mpmath.nint(mpmath.log10(size)), -MOST_POWER), MOST_POWER))
+        if size >= mpmath.mpf(10) ** -MOST_POWER:
+            power_of_ten = int(min(mpmath.nint(mpmath.log10(size)), MOST_POWER))
             return Fraction(10) ** power_of_ten if abs(power_of_ten) > ORDINARY else Fraction(1)
     return Fraction(1)
 

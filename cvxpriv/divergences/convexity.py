@@ -43,6 +43,8 @@ ROUNDS, MOST_CELLS = 36, 3_000
 LAST_ROUNDS = 8
 #: An f'' below minus this, relative to the size of f, is negative and not rounding, in 60 digits.
 NEGATIVE = mpmath.mpf(10) ** -30
+#: Shares of an interval, and powers of ten, at which an f is looked at that is straight elsewhere.
+SHARES = tuple(10.0**-power for power in range(3, 31, 3))
 #: Number of candidates for a refutation that are examined in many digits, each round.
 CANDIDATES = 6
 
@@ -191,8 +193,12 @@ def bends(branches: Branches) -> tuple[bool, ...]:
     found = []
     bounds = [0.0, *map(float, branches.at), np.inf]
     for low, high, tree in zip(bounds, bounds[1:], branches.trees, strict=False):
-        low, high = max(low, high / 8.0 if np.isfinite(high) else 0.25), min(high, 8.0 * max(low, 0.5))
-        points = [low + share * (high - low) for share in (0.31, 0.53, 0.77)]
+        start, end = max(low, high / 8.0 if np.isfinite(high) else 0.25), min(high, 8.0 * max(low, 0.5))
+        points = [start + share * (end - start) for share in (0.31, 0.53, 0.77)]
+        # exp(-1e9 t) has bent before that, and is straight to any number of digits there
+        beside = [one for share in SHARES for one in (start + share * (end - start), end - share * (end - start))]
+        far = [one for size in SHARES for one in (size, 1.0 / size)]
+        points += [one for one in [*beside, *far] if low < one < high]
         found.append(any(second_derivative(tree, t) for t in points))
     return tuple(found)
 

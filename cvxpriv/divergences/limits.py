@@ -11,9 +11,10 @@ import mpmath
 from cvxpriv.divergences.jets import DIGITS, value_at
 from cvxpriv.divergences.tree import Node
 
-#: Range of k: the limits of a tree are read at t = 10^(2^k) or 10^(-2^k); and relative differences that count as zero,
-#: a little above the rounding of values: 1e-31 log t is not constant.
-DISTANCES, SETTLED = range(5, 11), mpmath.mpf(10) ** (5 - DIGITS)
+#: Range of k: the limits of a tree are read at t = 10^(2^k) or 10^(-2^k), to so many digits for each power of ten; and
+#: relative differences that count as zero, which leave half of these digits to cancel: 1e-60 log t is not constant.
+DISTANCES, EACH = range(5, 11), 8
+SETTLED = mpmath.mpf(10) ** (5 - DIGITS - EACH // 2 * 2 ** DISTANCES[0])
 
 #: A value beyond this counts as infinite.
 HUGE = 1e60
@@ -68,4 +69,4 @@ def limit_of_tree(tree: Node, direction: int) -> float:
     -inf
     """
     powers = [direction * 2**k for k in DISTANCES]
-    return limit_of((value_at(tree, mpmath.mpf(10) ** one, DIGITS + 4 * abs(one)) for one in powers), SETTLED)
+    return limit_of((value_at(tree, mpmath.mpf(10) ** one, DIGITS + EACH * abs(one)) for one in powers), SETTLED)

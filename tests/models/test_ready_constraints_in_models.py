@@ -1,13 +1,13 @@
-"""Ready constraints whose sets are polytopes, in the funnel and in inference: optimum and price by another route.
+"""Ready constraints in the funnel and in inference: optimum and price by another route.
 
-The constraints are written out here as inequalities between cells: a sum of peaks or of positive parts over three
-outputs is at most a bound iff each choice of outputs, or of an input for each output, is. SLSQP starts from random
-corners of that polytope, and the price is compared with what it finds a little to both sides.
+Those whose sets are polytopes are written out here as inequalities between cells: a sum of peaks or of positive parts
+over three outputs is at most a bound iff each choice of outputs, or of an input for each output, is. SLSQP starts from
+random corners of that polytope, and the price is compared with what it finds a little to both sides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations, product
 from typing import Any
 
@@ -24,10 +24,6 @@ from .test_inference_counted import EVERY, MAKERS, TABLE
 
 OUTPUTS, RATE, BETA, STEP = 3, 0.03, 0.1, 2e-3
 THREE = np.array([[0.9, 0.08, 0.4], [0.025, 0.82, 0.05], [0.075, 0.1, 0.55]]) * [0.3, 0.4, 0.3]
-#: Their sets are no polytopes; they are compared in `test_funnel_constraints` and `test_ready_constraints`.
-CURVED = {"renyi_differential_privacy", "f_information"}
-#: These name cells or compare them; that a run obeys them is in `test_funnel_constraints`.
-CELLS = {"fixed", "floor", "forbidden", "monotone", "output_marginal", "symmetric"}
 SUBSETS = [np.array(chosen, dtype=float) for chosen in product((0, 1), repeat=OUTPUTS)]
 NUMBERS = ("epsilon", "delta", "bound")
 
@@ -72,6 +68,57 @@ def upper_limits(constraint: ReadyConstraint, table: Array) -> Iterator[tuple[Ar
             yield np.stack(choice, axis=1), float(np.exp(bound))
     elif kind == "expected_distortion":
         yield prior[:, None] * np.asarray(given["distortion"]), bound
+    elif kind == "f_information" and given["f"] == "total-variation":
+        worlds, weights = (np.eye(inputs), prior) if given["of"] == "input" else (by_s, table.sum(axis=1))
+        for chosen in product(SUBSETS, repeat=len(worlds)):
+            yield sum(weights[w] * np.outer(worlds[w] - prior, chosen[w]) for w in range(len(worlds))), bound
+    elif kind in ("floor", "monotone"):
+        one = np.eye(inputs)
+        for y, u in product(range(inputs), range(OUTPUTS)):
+            if kind == "floor":
+                yield -np.outer(one[y], cells[u]), -given["value"]
+            elif y and u < OUTPUTS - 1:
+                yield np.outer(one[y] - one[y - 1], cells[: u + 1].sum(axis=0)), 0.0
+    else:
+        for matrix, value in equalities(constraint, table):
+            yield from ((matrix, value), (-matrix, -value))
+
+
+def equalities(constraint: ReadyConstraint, table: Array) -> Iterator[tuple[Array, float]]:
+    """Matrices A and numbers b with sum A p(u|y) = b."""
+    kind, given, inputs = constraint.kind, dict[str, Any](constraint.parameters), table.shape[1]
+    one = {(y, u): np.outer(np.eye(inputs)[y], np.eye(OUTPUTS)[u]) for y in range(inputs) for u in range(OUTPUTS)}
+    if kind == "forbidden":
+        yield from ((one[y, u], 0.0) for y, u in given["cells"])
+    elif kind == "fixed":
+        yield from ((one[y, u], value) for y, u, value in given["values"])
+    elif kind == "output_marginal":
+        for u, wanted in enumerate(given["marginal"]):
+            yield np.outer(table.sum(axis=0), np.eye(OUTPUTS)[u]), wanted
+    elif kind == "symmetric":
+        for y, u in one:
+            yield one[given["inputs"][y], given["outputs"][u]] - one[y, u], 0.0
+
+
+def curved(constraint: ReadyConstraint, table: Array) -> Callable[[Array], Array] | None:
+    """A mechanism, (|inputs|, |outputs|), to what is left of each bound, where the set is no polytope."""
+    kind, given, prior = constraint.kind, dict[str, Any](constraint.parameters), table.sum(axis=0)
+    if kind == "f_information" and given["f"] == "mutual-information":
+        joint = np.diag(prior) if given["of"] == "input" else table
+        return lambda m: np.array([given["bound"] - information(joint @ m)])
+    if kind != "renyi_differential_privacy":
+        return None
+
+    def left(m: Array) -> Array:
+        m, a = np.maximum(m, 1e-15), given["order"]
+        ratio = m[:, None] / m
+        if a == 1.0:
+            told = (m[:, None] * np.log(ratio)).sum(axis=2)
+        else:
+            told = np.log((m[:, None] * ratio ** (a - 1.0)).sum(axis=2)) / (a - 1.0)
+        return np.asarray(given["epsilon"] - told[~np.eye(len(m), dtype=bool)])
+
+    return left
 
 
 def information(joint: Array) -> float:
@@ -80,13 +127,19 @@ def information(joint: Array) -> float:
     return float((joint * np.log(joint / alone)).sum())
 
 
+def polytope(asked_for: Sequence[ReadyConstraint], table: Array) -> tuple[Array, Array]:
+    """A matrix and numbers b with A p(u|y) <= b, p(u|y) row by row."""
+    every = [limit for one in asked_for for limit in upper_limits(one, table)]
+    return np.reshape([A for A, _ in every], (-1, table.shape[1] * OUTPUTS)), np.array([b for _, b in every])
+
+
 def searched(model: str, asked_for: Sequence[ReadyConstraint], near: Array) -> float:
     """The least leakage, or negative worth, by SLSQP from a mechanism and from mixtures of random corners."""
     table = THREE if model == "funnel" else TABLE
     prior, s_given_y = table.sum(axis=0), table / table.sum(axis=0)
-    A, b = zip(*(limit for one in asked_for for limit in upper_limits(one, table)), strict=True)
-    rows, limits = np.reshape(A, (-1, prior.size * OUTPUTS)), np.array(b)
+    rows, limits = polytope(asked_for, table)
     equal, values = np.kron(np.eye(prior.size), np.ones(OUTPUTS)), np.ones(prior.size)
+    slack = [left for one in asked_for if (left := curved(one, table)) is not None]
 
     def told(x: Array) -> float:
         return information(prior[:, None] * x.reshape(-1, OUTPUTS))
@@ -104,6 +157,7 @@ def searched(model: str, asked_for: Sequence[ReadyConstraint], near: Array) -> f
     ]
     if model == "funnel":
         asked.append({"type": "ineq", "fun": lambda x: told(x) - RATE})
+    asked += [{"type": "ineq", "fun": lambda x, one=one: one(x.reshape(-1, OUTPUTS))} for one in slack]
     random, starts = np.random.default_rng(0), [near.ravel()]
     for share in (0.0, 0.1, 0.2, 0.3, 0.5):
         ends = [linprog(random.normal(size=near.size), rows, limits, equal, values, bounds=(0, 1)).x for _ in range(2)]
@@ -113,6 +167,7 @@ def searched(model: str, asked_for: Sequence[ReadyConstraint], near: Array) -> f
         options = {"maxiter": 300, "ftol": 1e-12}
         x = minimize(objective, start, bounds=[(0, 1)] * near.size, constraints=asked, options=options).x
         missed = [np.abs(equal @ x - values).max(), -x.min(), *(rows @ x - limits)]
+        missed += [-one(x.reshape(-1, OUTPUTS)).min() for one in slack]
         if max([*missed, RATE - told(x) if model == "funnel" else 0.0]) <= 1e-7:
             best = min(best, objective(x))
     return best
@@ -122,13 +177,13 @@ CASES = [
     pytest.param(model, one, marks=[] if quick else pytest.mark.slow, id=f"{model}-{one.name}")
     for model in ("funnel", "inference")
     for one, *_ in EVERY
-    if one.kind not in CURVED | CELLS and np.shape(one.parameters.get("gain")) in ((), (len(TABLE), len(TABLE)))
+    if np.shape(one.parameters.get("gain")) in ((), (len(TABLE), len(TABLE)))
     for quick in [model == "funnel" and one.kind == "pointwise_leakage"]
 ]
 
 
 def test_every_ready_constraint_is_among_the_cases() -> None:
-    assert {case.values[1].kind for case in CASES} | CURVED | CELLS == MAKERS
+    assert {case.values[1].kind for case in CASES} == MAKERS
 
 
 def solved(model: str, *asked_for: ReadyConstraint) -> Any:
@@ -175,10 +230,8 @@ def test_the_optimum_under_two_constraints_is_that_of_a_search(
     model: str, several: tuple[ReadyConstraint, ReadyConstraint]
 ) -> None:
     table = THREE if model == "funnel" else TABLE
-    A, b = zip(*(limit for one in several for limit in upper_limits(one, table)), strict=True)
-    inputs = table.shape[1]
+    inputs, (rows, b) = table.shape[1], polytope(several, table)
     equal = np.kron(np.eye(inputs), np.ones(OUTPUTS))
-    rows = np.reshape(A, (-1, inputs * OUTPUTS))
     if linprog(np.zeros(rows.shape[1]), rows, b, equal, np.ones(inputs), bounds=(0, 1)).x is None:
         with pytest.raises(ModelError, match="cannot hold together"):
             solved(model, *several)

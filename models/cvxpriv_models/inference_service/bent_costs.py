@@ -1,87 +1,200 @@
 """The inner problem of the price under costs of a column that bend: f-information, Renyi divergences.
 
-Such a cost is at least any of its tangents, which are lines: what is paid for a column less a tangent bounds the inner
-problem from above, exactly where the tangent is taken at its best column. Newton's method looks for that.
+Such a cost is at least any of its tangents, which are lines; costs from lines are at least any weights of them that
+their prices allow. So what is paid for a column less a tangent and weighted lines bounds the inner problem from above,
+exactly where both are those of its best column. Newton's method looks for that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.arrays import Array, Flags, IntArray
 
 from .column_costs import Bent
-from .line_costs import BATCH, CUT, FLAT, LONGER, Solve, joined, until
-from .pricing import LIMIT, SUM, ULPS, Inner
+from .line_costs import BATCH, CUT, FLAT, LONGER, Lines, Solve, Weights, joined, until
+from .pricing import LIMIT, SUM, ULPS, Inner, Pricing
 
 #: The barrier: the first, its share that a step leaves, and the last, also where few steps are asked; the most steps.
 FIRST_BARRIER, BARRIER_LEFT, LAST_BARRIER = 1e-2, 0.03, 1e-13
-LOOSE, STEPS = 1e-9, 70
+LOOSE, STEPS = 1e-6, 70
+#: The share of the last one that Newton's method may still promise.
+CENTRED = 1e-8
+#: The most steps of a climb: columns that are not there yet are those of the next one.
+CLIMB = 30
+#: The last one with lines: at smaller ones the weight of a line whose cost has its kink at the column is rounding.
+LAST_WITH_LINES = 1e-10
+#: The largest weight of a line that no column may be above, and Newton steps for the level of the largest line.
+LARGEST_WEIGHT, LEVEL_STEPS = 1e4, 30
 
 Curved = Callable[[Array, Array], tuple[Array, Array, Array]]
+Priced = Sequence[tuple[Lines, Array]]
 
 
-def under_bent(solve: Solve, bent: Sequence[Bent], prices: Array, p_y: Array, base: Curved) -> Solve:
-    """Return a solver of the inner problem less the prices of costs that bend, where `solve` has no other costs.
+@dataclass(frozen=True, eq=False)
+class BentCosts:
+    """What a column costs beside g, where some costs bend.
 
-    A barrier keeps columns inside while Newton's method looks for the best one; the tangents at that are lines, and
-    bound the inner problem whatever the column is.
-
-    `base`: c and columns to the inner problem without the costs, its slope, and minus its second derivatives.
+    `bent`: Costs that bend, each with its prices.
+    `lines`: Costs from lines, each with its prices.
+    `known`: Further ones, which the solver of the inner problem counts by itself.
+    `allowed`, (|Y|,): Cells that may be above 0.
+    `p_y`: (|Y|,).
+    `base`: c and columns to the inner problem without costs, its slope, and minus its second derivatives.
     """
-    apart, at = list[tuple[Bent, Array]](), 0
-    for one in bent:
-        apart.append((one, prices[at : at + len(one.lines)]))
-        at += len(one.lines)
-    apart = [(one, own) for one, own in apart if own.any()]
-    if not apart:
-        return solve
 
-    def tangent(x: Array) -> Array:
-        return np.asarray(sum(np.einsum("k,kyn->ny", own, one.tangents(x)) for one, own in apart))
+    bent: Sequence[tuple[Bent, Array]]
+    lines: Priced
+    known: Priced
+    allowed: Flags
+    p_y: Array
+    base: Curved
 
-    def solved(c: Array, limit: int, precision: float, near: Array | None) -> Inner:
-        size = max(BATCH // len(p_y) ** 2, 1)
-        return joined(
-            [
-                part(c[first : first + size], LOOSE if limit < LIMIT else LAST_BARRIER)
-                for first in range(0, max(len(c), 1), size)
-            ]
-        )
+    def under(self, solve: Solve) -> Solve:
+        """Return a solver of the inner problem less all costs; `solve` counts those that are known to it."""
+        weights, own = self._weights()
 
-    def part(c: Array, last: float) -> Inner:
-        x = 0.5 * solve(c, LIMIT, SUM, None).x + 0.5 * p_y
-        barrier, length = np.full(len(c), FIRST_BARRIER), np.ones(len(c))
+        def solved(c: Array, limit: int, precision: float, near: Array | None) -> Inner:
+            size = max(BATCH // (len(self.p_y) * max(len(self.p_y), weights.lines.shape[1])), 1)
+            last = LOOSE if limit < LIMIT else LAST_WITH_LINES if weights.lines.size else LAST_BARRIER
+            parts = [c[first : first + size] for first in range(0, max(len(c), 1), size)]
+            return joined([self._solved(solve, weights, own, part, last) for part in parts])
 
-        def merit(x: Array) -> Array:
-            cost = sum(one.values(x) @ own for one, own in apart)
-            return np.asarray(base(c, x)[0] - cost + barrier * (np.log(x) @ p_y))
+        return solved
 
-        for _ in range(STEPS):
-            _, slope, bend = base(c, x)
-            g = slope - tangent(x) + barrier[:, None] * p_y / x
-            second = sum(one.bends(x, own) for one, own in apart if one.bends is not None)
-            second = second + (bend + barrier[:, None] * p_y / x**2)[:, :, None] * np.eye(len(p_y))
-            scale = 1.0 / np.sqrt(np.einsum("nyy->ny", second))
-            found = (
-                np.linalg.solve(second * scale[:, :, None] * scale[:, None, :], np.stack([g * scale, scale], axis=2))
-                * scale[:, :, None]
-            )
-            step = found[:, :, 0] - (found[:, :, 0].sum(axis=1) / found[:, :, 1].sum(axis=1))[:, None] * found[:, :, 1]
-            trial = x + (length * until(x, step))[:, None] * step
+    def _weights(self) -> tuple[Weights, int]:
+        """All lines, and how many of them the solver of the inner problem does not know."""
+        none = Lines("above", np.zeros((len(self.p_y), 0))), np.zeros(0)
+        every = (none, *self.lines, *self.known)
+        weights = Weights.of([one for one, _ in every], _prices(every))
+        return weights, int(weights.kept[: sum(one.size for one, _ in self.lines)].sum())
+
+    def _solved(self, solve: Solve, weights: Weights, own: int, c: Array, last: float) -> Inner:
+        """The bound at the tangents and weights of the columns that a barrier method finds."""
+        x, barrier = self._column(weights, lambda _, rows: c[rows], self._middle(solve(c, LIMIT, SUM, None).x), last)
+        lines = weights.lines[:, :own]
+        v, w = self._tangent(x), smoothed(weights, x @ weights.lines, barrier)[1][:, :own]
+        inner = solve(c - v - w @ lines.T, LIMIT, SUM, None)
+        size = np.abs(v).max(axis=1) + (w @ np.abs(lines).T).max(axis=1)
+        return inner._replace(value=inner.value + ULPS * size, x=x)
+
+    def climb(self, pricing: Pricing, share: Array, alpha: Array) -> Array:
+        """Columns, (B, |Y|), worth the most near rows s, (B, |S|): KL is replaced by its tangent at each step."""
+
+        def paid(x: Array, rows: IntArray) -> Array:
+            return np.asarray(pricing.mu_of(x @ pricing.channel.T) @ pricing.channel - alpha)
+
+        x = self._middle(pricing.solve(pricing.mu_of(share) @ pricing.channel - alpha, LIMIT, SUM, None).x)
+        return self._column(self._weights()[0], paid, x, LAST_WITH_LINES, 1.0, CLIMB)[0]
+
+    def _middle(self, x: Array) -> Array:
+        """Columns half of the way from the prior."""
+        prior = np.where(self.allowed, self.p_y, 0.0)
+        return np.asarray(0.5 * x / x.sum(axis=1, keepdims=True) + 0.5 * prior / prior.sum())
+
+    def _column(
+        self,
+        weights: Weights,
+        paid: Callable[[Array, IntArray], Array],
+        x: Array,
+        last: float,
+        left: float = CENTRED,
+        steps: int = STEPS,
+    ) -> tuple[Array, Array]:
+        """The best columns, and the barrier at which Newton's method left each, (n,).
+
+        `paid`: Columns and their rows to c. `x`, (n, |Y|): Columns to begin with. `left`: The share of the last
+        barrier that Newton's method may still promise.
+        """
+        some = self.allowed
+        barrier, length = np.full(len(x), FIRST_BARRIER), np.ones(len(x))
+        work, found, ended = np.arange(len(x)), x.copy(), barrier.copy()
+        for _ in range(steps):
+            c = paid(x, work)
+            here, step, rise = self._step(weights, c, x, barrier)
+            trial = x + (length * until(x[:, some], step[:, some]))[:, None] * step
             trial = trial / trial.sum(axis=1, keepdims=True)
-            rise = merit(trial) - merit(x)
-            good = rise >= -FLAT * barrier
+            good = self._merit(weights, c, trial, barrier) - here >= -FLAT * barrier - ULPS * (1.0 + np.abs(here))
             x = np.where(good[:, None], trial, x)
-            near = good & ((step * g).sum(axis=1) * length <= barrier)
-            if (near & (barrier <= last)).all():
+            near = good & (rise * length <= np.where(barrier > last, 1.0, left) * barrier)
+            found[work], ended[work] = x, barrier
+            going = ~(near & (barrier <= last))
+            if not going.any():
                 break
             barrier = np.where(near, np.maximum(BARRIER_LEFT * barrier, last), barrier)
             length = np.where(good, np.minimum(LONGER * length, 1.0), CUT * length)
-        v = tangent(x)
-        inner = solve(c - v, LIMIT, SUM, None)
-        return inner._replace(value=inner.value + ULPS * np.abs(v).max(axis=1), x=x)
+            if not going.all():
+                work, x, barrier, length = (one[going] for one in (work, x, barrier, length))
+        return found, ended
 
-    return solved
+    def _merit(self, weights: Weights, c: Array, x: Array, barrier: Array) -> Array:
+        some = self.allowed
+        cost = sum(one.smooth(x) @ prices for one, prices in self.bent)
+        lines = smoothed(weights, x @ weights.lines, barrier)[0]
+        return np.asarray(self.base(c, x)[0] - cost - lines + barrier * (np.log(x[:, some]) @ self.p_y[some]))
+
+    def _step(self, weights: Weights, c: Array, x: Array, barrier: Array) -> tuple[Array, Array, Array]:
+        """The merit, Newton's step on the simplex, and the rise that it promises."""
+        some, p = self.allowed, self.p_y[self.allowed]
+        _, slope, bend = self.base(c, x)
+        _, w, turn = smoothed(weights, x @ weights.lines, barrier)
+        g = (slope - self._tangent(x) - w @ weights.lines.T)[:, some] + barrier[:, None] * p / x[:, some]
+        second = sum(one.bends(x, prices) for one, prices in self.bent) + weights.lines @ (turn @ weights.lines.T)
+        second = second[(slice(None), *np.ix_(some, some))]
+        second = second + (bend[:, some] + barrier[:, None] * p / x[:, some] ** 2)[:, :, None] * np.eye(len(p))
+        scale = 1.0 / np.sqrt(np.einsum("nyy->ny", second))
+        right = np.stack([g * scale, scale], axis=2)
+        both = np.linalg.solve(second * scale[:, :, None] * scale[:, None, :], right) * scale[:, :, None]
+        up, level = both[:, :, 0], both[:, :, 1]
+        step = np.zeros_like(x)
+        step[:, some] = up - (up.sum(axis=1) / level.sum(axis=1))[:, None] * level
+        return self._merit(weights, c, x, barrier), step, (step[:, some] * g).sum(axis=1)
+
+    def _tangent(self, x: Array) -> Array:
+        return np.asarray(sum(np.einsum("k,kyn->ny", own, one.tangents(x)) for one, own in self.bent))
+
+
+def _prices(priced: Priced) -> Array:
+    return np.concatenate([np.zeros(0), *(own for _, own in priced)])
+
+
+def smoothed(weights: Weights, value: Array, barrier: Array) -> tuple[Array, Array, Array]:
+    """The largest w.t + barrier sum log of the distances of w to its ends, w, and its derivative, (n, K, K).
+
+    `value`: t, what the lines are at columns, (n, K).
+    """
+    if not value.shape[1]:
+        return np.zeros(len(value)), value, np.zeros((len(value), 0, 0))
+    mu, free = barrier[:, None], ~weights.group.any(axis=0)
+    high = np.minimum(weights.high, LARGEST_WEIGHT)
+    # Without a sum, w is a root of a quadratic; the smaller of the distances to both ends is computed.
+    size = np.abs(value) * high
+    root = np.sqrt(size**2 + 4.0 * mu**2)
+    small = np.maximum(high / 2.0 * (2.0 * mu + 4.0 * mu**2 / (root + size)) / (root + 2.0 * mu), 1e-300)
+    large = high - small
+    w = np.where(value > 0.0, large, small)
+    rate = 1.0 / (mu / small**2 + mu / large**2)
+    turn = np.where(free, rate, 0.0)[:, :, None] * np.eye(len(free))
+    logs = np.where(free, mu * (np.log(small) + np.log(large)), 0.0).sum(axis=1)
+    for member, total in zip(weights.group > 0.0, weights.sums, strict=True):
+        below = value[:, member].max(axis=1, keepdims=True) - value[:, member]
+        above = mu / total
+        for _ in range(LEVEL_STEPS):  # 1 / sum 1/(level - t) is concave: Newton's method does not pass the root
+            inverse = 1.0 / (above + below)
+            first = inverse.sum(axis=1, keepdims=True)
+            move = (1.0 / (mu * first) - 1.0 / total) * mu * first**2 / (inverse**2).sum(axis=1, keepdims=True)
+            above = above - move
+            if (np.abs(move) <= 1e-15 * above).all():
+                break
+        share = mu / (above + below)
+        w[:, member] = share * (total / share.sum(axis=1, keepdims=True))
+        own = w[:, member] ** 2 / mu
+        both = np.ix_(member, member)
+        block = own[:, :, None] * np.eye(own.shape[1])
+        block = block - own[:, :, None] * own[:, None, :] / own.sum(axis=1)[:, None, None]
+        turn[(slice(None), *both)] = block
+        logs = logs + (mu * np.log(w[:, member])).sum(axis=1)
+    return (w * value).sum(axis=1) + logs, w, turn

@@ -252,9 +252,7 @@ def _answer(
             f"{problem.divergence.name!r} is not convex, or its derivative is not that of f"
         )
     upper, allowed = max(upper, lower), gap * max(lower, FLOOR)
-    reason = (
-        "" if upper - lower <= allowed else _reason(len(problem.p_s), late, groups, bool(asked.bent) and asked.kinked)
-    )
+    reason = "" if upper - lower <= allowed else _reason(len(problem.p_s), late, groups)
     proof: ServiceCertificate | Callable[[], ServiceCertificate] | None = None
     missing, claimed = "", max(upper, lower + allowed)  # the gap asked for and no less leaves its checker room
     if under is None or under.asked is None or under.asked.none:
@@ -274,13 +272,8 @@ def _rows(problem: Problem, groups: list[int] | None) -> list[int] | None:
     return [next(left) if mass else 0 for mass in problem.p_s.tolist()]
 
 
-def _reason(symbols: int, late: bool, groups: list[int] | None, tangents: bool) -> str:
+def _reason(symbols: int, late: bool, groups: list[int] | None) -> str:
     """Return the reason why the requested gap is not reached."""
-    if tangents:
-        return (
-            "not certified to this gap: constraints on divergences stand beside others, and the bound takes them by "
-            "some of their tangents: it holds, and may be far from the optimum; ask for them alone, or raise gap"
-        )
     if symbols > CERTIFIED and groups is not None and max(groups) > 0:
         return (
             f"not certified to this gap: S has {symbols} symbols, for which the time was too short; the bound is that "

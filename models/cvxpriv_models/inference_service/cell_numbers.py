@@ -54,7 +54,7 @@ class At(NamedTuple):
         straight = sum(len(line.ends) for line in asked.lines)
         if asked.bent:
             x = pricing.of_class(sort, duals)[0].solve(c, LIMIT, SUM, None).x
-            ends = np.cumsum([straight, *(len(one.lines) for one in asked.bent)])
+            ends = np.cumsum([straight, *(len(one.ends) for one in asked.bent)])
             for one, first, last in zip(asked.bent, ends, ends[1:], strict=False):
                 rest = rest - np.einsum("k,kyn->ny", prices[first:last], one.tangents(x))
         inner, weights = weights_under(costs.solver(), asked.lines, prices[:straight], rest)
@@ -100,8 +100,8 @@ def parts_of(problem: Problem, pricing: SummedPricing, mu: Array, every: Sequenc
     distortions = [take(1) for _ in asked.distortions]
     peak, mean = take(int(asked.peak < np.inf)), take(int(asked.moved_on_average < np.inf))
     each, by_line = take(len(p_y) if asked.moved < np.inf else 0), [take(len(line.ends)) for line in asked.lines]
-    by_bent = [take(1) for one in asked.bent for _ in one.lines]
-    straight, bent = iter(range(len(asked.lines))), iter(asked.bent)
+    by_bent = [take(len(one.ends)) for one in asked.bent]
+    straight = iter(range(len(asked.lines)))
     for said in every:
         kind = said["kind"]
         if kind == "expected_distortion":
@@ -125,8 +125,7 @@ def parts_of(problem: Problem, pricing: SummedPricing, mu: Array, every: Sequenc
                 found.append(Part(said, [], lambda at: p_y * at.beyond))
         elif kind in ("f_information", "renyi_differential_privacy"):
             make = _of_information if kind == "f_information" else _of_renyi
-            prices = [price for _ in range(len(next(bent).lines)) for price in by_bent.pop(0)]
-            found.append(Part(said, prices, make(problem, said)))
+            found.append(Part(said, by_bent.pop(0), make(problem, said)))
         else:
             k = next(straight)
             found.append(Part(said, by_line[k], _of_lines(problem, said, asked.lines[k], k)))

@@ -1,36 +1,33 @@
 """The ready constraints on a mechanism as costs of its columns x = P(Y|u), from lines.
 
 With r_y = x(y)/p(y), p(u|y) = p(u) r_y; with s = P(S|Y) x, p(u|S) = p(u) s/P(S). So a sum over outputs of a convex
-function of p(u|.) that is homogeneous is a sum over columns of their costs, each weighted by p(u). Where the function
-bends it is replaced by tangents at a few columns, which never exceed it: the bound holds, and more tangents, at the
-columns of the optimum, make it tight.
+function of p(u|.) that is homogeneous is a sum over columns of their costs, each weighted by p(u).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.constraints import ReadyConstraint
 from cvxpriv.constraints.inference import by_group
-from cvxpriv.divergences import FDivergence, divergence
+from cvxpriv.divergences import divergence
 from cvxpriv.numerics.arrays import Array
 
 from .any_conjugate import conjugate_of
 from .line_costs import Lines
+from .linear_pieces import Hinges
 from .problem import Problem
 
 #: The share of the prior in columns at which tangents are taken: at the ends of the simplex they may be vertical.
 INWARD = 1e-6
 #: A ratio below this counts as this where a cost is computed.
 NEARLY_NONE = 1e-12
-#: The first tangents are at so large parts of the way from the prior to each symbol.
-PARTS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0)
-#: The ratios at which a Renyi cost has its first tangents, and the largest of any tangent.
-RATIOS, STEEPEST = np.geomspace(1.0 / 8.0, 8.0, 13), 1e6
+#: The largest ratio at which a tangent of a Renyi cost is taken.
+STEEPEST = 1e6
 #: Largest exponent of a ratio: e^300.
 LARGEST_EXPONENT = 300.0
 
@@ -50,25 +47,25 @@ NOT_COUNTED = {
 
 @dataclass(frozen=True, eq=False)
 class Bent:
-    """Costs of columns that bend, each the largest of its tangents.
+    """Costs of columns that bend.
 
     `values`: Columns, (n, |Y|), to each of k costs, (n, k).
-    `tangents`: Columns to the tangents there of each cost, (k, |Y|, n).
-    `bends`: Columns and prices of the costs, (k,), to the second derivatives of the sum, (n, |Y|, |Y|); None: there are
-    kinks.
-    `lines`: Tangents taken so far, one entry a cost.
+    `tangents`: Columns to the tangents there of each cost, without what its kinks cost, (k, |Y|, n).
+    `bends`: Columns and prices of the costs, (k,), to the second derivatives of the sum, (n, |Y|, |Y|).
+    `ends`: The upper ends of the sums.
+    `kinks`: Lines whose positive parts are further costs, and the share of each in the price of the only cost.
     """
 
     values: Callable[[Array], Array]
     tangents: Callable[[Array], Array]
-    bends: Callable[[Array, Array], Array] | None
-    lines: tuple[Lines, ...]
+    bends: Callable[[Array, Array], Array]
+    ends: list[float]
+    kinks: tuple[Lines, Array] | None = None
 
-    def also_at(self, x: Array) -> Bent:
-        """Return the costs with tangents at more columns."""
-        more = zip(self.lines, self.tangents(x), strict=True)
-        lines = tuple(Lines("most", np.hstack([old.lines, new]), old.upper) for old, new in more)
-        return replace(self, lines=lines)
+    def smooth(self, x: Array) -> Array:
+        """Return the costs without those of kinks, (n, k)."""
+        kinks = 0.0 if self.kinks is None else self.kinks[0].costs(x) @ self.kinks[1][:, None]
+        return np.asarray(self.values(x) - kinks)
 
 
 def costs_of(one: ReadyConstraint, problem: Problem) -> tuple[Lines, ...] | Bent | None:
@@ -145,36 +142,30 @@ def _information(one: ReadyConstraint, problem: Problem) -> Bent:
     f, bound = divergence(one.parameters["f"]), float(one.parameters["bound"])
     of_input = one.parameters.get("of", "private") == "input"
     told = np.eye(len(problem.p_y)) if of_input else problem.p_s_given_y[problem.p_s > 0.0]
-    ends = np.vstack([np.eye(len(problem.p_y)), problem.p_y])
     prior = told @ problem.p_y
-    conjugate = conjugate_of(f, 1.0 / float(prior.min()))
+    conjugate, hinges = conjugate_of(f, 1.0 / float(prior.min())), Hinges(f)
 
     def ratios(x: Array, least: float) -> Array:
         return np.maximum(x @ told.T / prior, least)
 
     def tangents(x: Array) -> Array:
         inner = (1.0 - INWARD) * x + INWARD * problem.p_y
-        return (told.T @ _tangents(f, inner @ told.T, prior).T)[None]
+        intercept, slope = hinges.plane(prior / (inner @ told.T))
+        return np.asarray((told.T @ (intercept + (slope @ prior)[:, None]).T)[None])
 
     def bends(x: Array, prices: Array) -> Array:
         turn = conjugate.response(conjugate.slope(ratios(x, INWARD)))[1]
-        return np.asarray((told.T * (prices[0] / np.maximum(turn * prior, 1e-100))[:, None, :]) @ told)
+        level = (0.0 if hinges.straight else prices[0]) / np.maximum(turn * prior, 1e-100)
+        return np.asarray((told.T * level[:, None, :]) @ told)
 
-    first = tangents(np.vstack([part * ends + (1.0 - part) * problem.p_y for part in PARTS]))
-    lines = tuple(Lines("most", one, bound) for one in first)
+    kinks = Lines("above", hinges.lines(told.T / prior)), np.outer(prior, hinges.rises).ravel()
     return Bent(
         lambda x: (conjugate.price(ratios(x, NEARLY_NONE)) @ prior)[:, None],
         tangents,
-        None if conjugate.jumps else bends,
-        lines,
+        bends,
+        [bound],
+        kinks if hinges.kinks.size else None,
     )
-
-
-def _tangents(f: FDivergence, s: Array, prior: Array) -> Array:
-    """The slopes in s of sum_w s_w f(q prior_w / s_w), q the sum of s, at rows s that sum to 1."""
-    t = prior / s
-    slope = np.asarray(f.derivative(t))
-    return np.asarray(f.f(t) - t * slope + (slope @ prior)[:, None])
 
 
 def _renyi(one: ReadyConstraint, problem: Problem) -> Bent:
@@ -202,7 +193,9 @@ def _renyi(one: ReadyConstraint, problem: Problem) -> Bent:
     def values(x: Array) -> Array:
         with np.errstate(over="ignore"):
             r, theta = ratios(x)
-            return np.asarray(r * np.log(theta) if a == 1.0 else (-1.0 if a < 1.0 else 1.0) * r * theta ** (a - 1.0))
+            found = r * np.log(theta) if a == 1.0 else (-1.0 if a < 1.0 else 1.0) * r * theta ** (a - 1.0)
+        never = (x[:, first] > 0.0) & (x[:, second] == 0.0)
+        return np.asarray(np.where(never, np.inf, found) if a >= 1.0 else found)
 
     def bends(x: Array, prices: Array) -> Array:
         r, theta = ratios(x)
@@ -217,8 +210,7 @@ def _renyi(one: ReadyConstraint, problem: Problem) -> Bent:
         return found
 
     upper = epsilon if a == 1.0 else float((-1.0 if a < 1.0 else 1.0) * _exp((a - 1.0) * epsilon))
-    lines = slopes(np.tile(RATIOS, (len(first), 1)))
-    return Bent(values, tangents, bends, tuple(Lines("most", each, upper) for each in lines if upper < np.inf))
+    return Bent(values, tangents, bends, len(first) * [upper])
 
 
 _MAKERS: dict[str, Callable[[ReadyConstraint, Problem], tuple[Lines, ...] | Bent]] = {

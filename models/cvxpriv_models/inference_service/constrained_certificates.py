@@ -21,7 +21,6 @@ from cvxpriv.divergences import divergence
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array
 
-from .any_conjugate import conjugate_of
 from .cell_numbers import LARGEST, parts_of
 from .certificates import certificate_of
 from .conjugates import closed_form
@@ -67,8 +66,7 @@ def unstated(problem: Problem, asked: PricedConstraints) -> str:
 
 def _summed(problem: Problem, joint: Array, asked: PricedConstraints) -> SummedPricing:
     joint = joint[joint.sum(axis=1) > 0.0]
-    bare = conjugate_of(problem.divergence, 1.0 / float(problem.p_y.min()))
-    return SummedPricing(pricing_of(problem, joint, asked), bare, asked, np.inf)
+    return SummedPricing(pricing_of(problem, joint, asked), problem.divergence, asked, np.inf)
 
 
 def constrained_certificate(

@@ -49,6 +49,11 @@ class Lines:
         count = {"never": 0, "most": 1}.get(self.sort)
         return (self.lines.shape[1] if count is None else count) * [self.upper]
 
+    @property
+    def size(self) -> int:
+        """The number of lines, each of "away" with its mirror image."""
+        return self.lines.shape[1] * (2 if self.sort == "away" else 1)
+
     def costs(self, x: Array) -> Array:
         """Return the costs of columns, (n, k).
 
@@ -73,7 +78,7 @@ class Lines:
         return np.asarray((1.0 - share) * x + share * prior)
 
 
-class _Weights(NamedTuple):
+class Weights(NamedTuple):
     """All lines, (|Y|, K), and what w may be: between 0 and its high end, and for "most" of a given sum.
 
     `lines`: A line of "away" stands here with its mirror image, and half of each price: |t| is t_+ + (-t)_+.
@@ -87,7 +92,8 @@ class _Weights(NamedTuple):
     kept: Flags
 
     @classmethod
-    def of(cls, every: Sequence[Lines], prices: Array) -> _Weights:
+    def of(cls, every: Sequence[Lines], prices: Array) -> Weights:
+        """Return those of costs at prices in the order of `Lines.ends`; lines that no price allows are left out."""
         lines, high, group, sums = [], [], [], list[float]()
         for one in every:
             own, prices = prices[: len(one.ends)], prices[len(one.ends) :]
@@ -113,7 +119,7 @@ class _Weights(NamedTuple):
 
 def under_lines(solve: Solve, every: Sequence[Lines], prices: Array) -> Solve:
     """Return a solver of the inner problem less the prices of costs, in the order of `Lines.ends`."""
-    weights = _Weights.of(every, prices)
+    weights = Weights.of(every, prices)
     if not weights.lines.shape[1]:
         return solve
 
@@ -132,7 +138,7 @@ def weights_under(solve: Solve, every: Sequence[Lines], prices: Array, c: Array)
     """
     if not every:
         return solve(c, LIMIT, SUM, None), np.zeros((len(c), 0))
-    weights = _Weights.of(every, prices)
+    weights = Weights.of(every, prices)
     full = np.zeros((len(c), len(weights.kept)))
     if not weights.lines.shape[1]:
         return solve(c, LIMIT, SUM, None), full
@@ -145,7 +151,7 @@ def joined(found: Sequence[Inner]) -> Inner:
     return Inner(*(np.concatenate([getattr(one, name) for one in found]) for name in ("value", "x", "spread", "n")))
 
 
-def _lowest(solve: Solve, weights: _Weights, c: Array, limit: int, precision: float) -> tuple[Inner, Array]:
+def _lowest(solve: Solve, weights: Weights, c: Array, limit: int, precision: float) -> tuple[Inner, Array]:
     """The lowest bound over w of each row of c, and its w, by a primal-dual interior-point method."""
     lines, high = weights.lines, weights.high
     w = np.tile(weights.first(), (len(c), 1))
@@ -198,7 +204,7 @@ def _logs(w: Array, high: Array) -> Array:
     return np.asarray(np.log(w).sum(axis=1) + np.log(room).sum(axis=1))
 
 
-def _step(weights: _Weights, spread: Array, slope: Array, bend: Array) -> Array:
+def _step(weights: Weights, spread: Array, slope: Array, bend: Array) -> Array:
     """Newton's step d, (B, K): the Hessian is diag(bend) + L'SL, S of rank |Y| - 1, and each sum stays.
 
     With y = S L d and the multipliers v of the sums, bend d = -slope - L'y - E'v: a system in y and v alone.

@@ -16,6 +16,8 @@ from cvxpriv.numerics.arrays import Array
 
 #: Distance beside a kink at which the slopes of its two pieces are read.
 BESIDE = 1e-6
+#: The same, relative, where f need not be straight beside it.
+BESIDE_HINGE = 1e-9
 
 
 class Pieces:
@@ -43,6 +45,34 @@ def pieces_of(divergence: FDivergence) -> Pieces | None:
     piece = np.searchsorted(pieces.kinks, t)
     line = pieces.intercepts[piece] + t * pieces.slopes[piece]
     return pieces if np.allclose(divergence.f(t), line, rtol=1e-12, atol=1e-12) else None
+
+
+class Hinges:
+    """The kinks of f apart from it: f less sum_k rise_k (1 - t/kink_k)_+ has a continuous slope.
+
+    `kinks`, `rises`, (K,): The last are by how much f - t f' is more just below a kink.
+    `straight`: Whether nothing that bends is left.
+    """
+
+    def __init__(self, divergence: FDivergence) -> None:
+        self.divergence, self.kinks = divergence, np.array(sorted(divergence.kinks), dtype=float)
+        beside = np.array([1.0 - BESIDE_HINGE, 1.0 + BESIDE_HINGE])[:, None] * self.kinks
+        low, high = np.asarray(divergence.derivative(beside))
+        self.rises = self.kinks * np.maximum(high - low, 0.0)
+        self.straight = pieces_of(divergence) is not None
+
+    def plane(self, t: Array) -> tuple[Array, Array]:
+        """Return f - t f' and f' of the rest at t, or beside a kink that t is at."""
+        for kink in self.kinks:
+            t = np.where(np.abs(t - kink) <= BESIDE_HINGE * kink, kink * (1.0 + BESIDE_HINGE), t)
+        below = self.rises * (t[..., None] < self.kinks)
+        slope = np.asarray(self.divergence.derivative(t))
+        intercept = np.asarray(self.divergence.f(t)) - t * slope
+        return intercept - below.sum(axis=-1), slope + (below / self.kinks).sum(axis=-1)
+
+    def lines(self, ratios: Array) -> Array:
+        """Return the lines whose positive parts the kinks cost, (|Y|, W K), for lines of ratios, (|Y|, W)."""
+        return np.asarray((ratios[:, :, None] - 1.0 / self.kinks).reshape(len(ratios), -1))
 
 
 def row_roots(pieces: Pieces, level: Array, q: Array, weight: Array | float, beta: float) -> Array:

@@ -333,7 +333,7 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         smooth = not self.problem.divergence.kinks and self.problem.floor == 0.0
         room = outputs <= size_u or size_y * size_u > SMALL
         asked = PricedConstraints.of(self.problem, self.constraints)
-        near = proved.certified or not (asked.named or asked.costs)
+        near = proved.certified or not (asked.named or asked.lines or asked.bent)
         return COLUMNS if smooth and room and near and not proved.ignored else AUTO
 
     @declared

@@ -69,30 +69,9 @@ class PricedConstraints:
     ignored: tuple[tuple[str, str], ...] = ()
 
     @property
-    def costs(self) -> tuple[Lines, ...]:
-        """All costs from lines."""
-        return self.lines + tuple(line for bent in self.bent for line in bent.lines)
-
-    def bent_at(self, x: Array) -> PricedConstraints:
-        """Return the conditions with tangents of costs at more columns, (n, |Y|)."""
-        return replace(self, bent=tuple(bent.also_at(x) for bent in self.bent))
-
-    @property
     def none(self) -> bool:
         """Whether nothing is asked."""
         return self.epsilon is None and self.low == 0.0 and self.high == np.inf and not self.summed
-
-    @property
-    def kinked(self) -> bool:
-        """Whether a cost or a limit with kinks is asked: those that bend are then taken by some of their tangents."""
-        ends = min(self.high, self.peak, self.moved, self.moved_on_average)
-        return (
-            bool(self.lines)
-            or self.forbidden is not None
-            or self.epsilon is not None
-            or self.low > 0.0
-            or ends < np.inf
-        )
 
     @property
     def named(self) -> bool:
@@ -102,7 +81,7 @@ class PricedConstraints:
     @property
     def summed(self) -> bool:
         """Whether more is asked than of single columns that are all alike."""
-        return self.named or bool(self.costs) or min(self.peak, self.moved, self.moved_on_average) < np.inf
+        return self.named or bool(self.lines or self.bent) or min(self.peak, self.moved, self.moved_on_average) < np.inf
 
     def without_sums(self, problem: Problem, why: str = "") -> PricedConstraints:
         """Return the conditions on each column alone that have a pricing of their own; all others are left out."""
@@ -180,16 +159,13 @@ def _read(found: PricedConstraints, one: ReadyConstraint, problem: Problem, apar
     costs = costs_of(one, problem)
     if costs is None:
         return NOT_COUNTED.get(kind, f"the bound knows no constraint of the kind {kind}")
-    lines = costs.lines if isinstance(costs, Bent) else costs
-    if sum(len(line.ends) for line in lines) > MOST_SUMS:
+    bent = isinstance(costs, Bent)
+    every: tuple[Bent | Lines, ...] = (costs,) if isinstance(costs, Bent) else costs
+    if sum(len(one.ends) for one in every) > MOST_SUMS:
         return MANY_SUMS
-    if not all(np.isfinite(line.lines).all() and np.isfinite(line.upper) for line in lines):
+    if not all(np.isfinite(one.ends).all() and (bent or np.isfinite(one.lines).all()) for one in every):
         return NOT_FINITE
-    return (
-        replace(found, bent=(*found.bent, costs))
-        if isinstance(costs, Bent)
-        else replace(found, lines=(*found.lines, *costs))
-    )
+    return replace(found, **{"bent" if bent else "lines": (*(found.bent if bent else found.lines), *every)})
 
 
 def _forbidding(found: PricedConstraints, one: ReadyConstraint, problem: Problem) -> PricedConstraints | str:

@@ -10,6 +10,7 @@ import numpy as np
 from cvxpriv.numerics.arrays import Array, Flags
 
 from .conjugates import Conjugate, moved_away, within
+from .line_costs import Lines
 from .pricing import Inner, Pricing, solve_simplex
 
 #: A t at which H* is -H(0), or above it by less than rounding.
@@ -59,6 +60,18 @@ class SummedCosts:
             return Inner(found.value + nothing, x, spread, found.n)
 
         return among_allowed
+
+    def as_lines(self) -> list[tuple[Lines, Array]]:
+        """Return the costs, and the limits, as lines with their prices."""
+        p_y, ratios, found = self.plain.p_y, np.diag(1.0 / self.plain.p_y), list[tuple[Lines, Array]]()
+        if self.peak > 0.0:
+            found.append((Lines("most", ratios), np.array([self.peak])))
+        if self.away.any():
+            found.append((Lines("away", ratios - 1.0), self.plain.beta * p_y * self.away))
+        if self.limits is not None:
+            low, high = self.limits
+            found.append((Lines("never", np.hstack([ratios / high - 1.0, low - ratios])), np.zeros(0)))
+        return found
 
 
 def levelled(c: Array, p_y: Array, price: float, beside: Array) -> Array:

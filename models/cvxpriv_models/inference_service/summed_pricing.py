@@ -14,12 +14,15 @@ import numpy as np
 from cvxpriv.bounds.master import Master
 from cvxpriv.bounds.output_names import alike
 from cvxpriv.bounds.pricing import OUT_OF_TIME, Clock, Priced, Verified
+from cvxpriv.divergences import FDivergence
 from cvxpriv.numerics.arrays import Array, Flags, IntArray
 
-from .bent_costs import under_bent
+from .any_conjugate import conjugate_of
+from .bent_costs import BentCosts
 from .cells_of_s import verify
 from .conjugates import Conjugate
-from .line_costs import under_lines
+from .line_costs import Lines, under_lines
+from .linear_pieces import Hinges
 from .local_maxima import distinct
 from .priced_constraints import PricedConstraints, ratios_within
 from .pricing import LEAST, ULPS, Pricing
@@ -43,26 +46,27 @@ class SummedPricing:
     A class of -1 is no column: it fills one row at a cost that no mechanism pays.
 
     `plain`: The pricing without the sums, of a table whose rows may be merged.
-    `bare`: Conjugate of f, without limits of the ratios.
+    `divergence`: f.
     `deadline`: A value of `time.monotonic`.
-    `loose`, (n, |Y|): Columns whose prices a verification could not show to be low: tangents there may help.
+    `bare`: Conjugate of f, without limits of the ratios.
     """
 
     plain: Pricing
-    bare: Conjugate
+    divergence: FDivergence
     asked: PricedConstraints
     deadline: float
     cells: int = 0
+    bare: Conjugate = field(init=False)
     first: IntArray = field(init=False)
     classes: IntArray = field(init=False)
-    loose: Array = field(init=False)
 
     def __post_init__(self) -> None:
         named = [matrix.T for matrix, _ in self.asked.distortions]
         if self.asked.forbidden is not None:
             named.append(self.asked.forbidden.T.astype(float))
         self.first, self.classes = alike(np.hstack(named)) if named else alike(np.zeros((1, 1)))
-        self.loose = np.zeros((0, len(self.plain.p_y)))
+        self.bare = conjugate_of(self.divergence, 1.0 / float(self.plain.p_y.min()))
+        self._hinges = Hinges(self.divergence)
         self.grid, self._turn = starting_shares(self.plain.channel), 0
         self.usable = [c for c in range(len(self.first)) if self._usable(c)]
 
@@ -78,9 +82,11 @@ class SummedPricing:
         if allowed.all():
             return True
         room = float(self.plain.p_y[allowed].sum()) * ratios_within(self.asked, self.plain.p_y)[1] > 1.0
-        room = room and not any(line.sort == "never" for line in self.asked.costs)
+        room = room and not any(line.sort == "never" for line in self.asked.lines)
         with np.errstate(all="ignore"):
             finite = float(self.bare.price(np.array([LEAST]))[0]) < 100.0
+            prior = np.where(allowed, self.plain.p_y, 0.0)[None] / max(float(self.plain.p_y[allowed].sum()), LEAST)
+            finite = finite and all((one.values(prior) < DEAR).all() for one in self.asked.bent)
         return bool(allowed.any()) and room and self.asked.low == 0.0 and finite
 
     # --- the rows -----------------------------------------------------------------------------------------------------
@@ -95,7 +101,7 @@ class SummedPricing:
             ends.append(asked.moved_on_average)
         size = len(self.plain.p_y)
         ends += size * [asked.moved] if asked.moved < np.inf else []
-        ends += [end for line in asked.costs for end in line.ends]
+        ends += [end for one in (*asked.lines, *asked.bent) for end in one.ends]
         return np.array(ends)
 
     def sums(self, c: IntArray, x: Array) -> Array:
@@ -128,18 +134,18 @@ class SummedPricing:
             x = np.vstack(
                 [prior, np.eye(len(p_y))[allowed], (1.0 - SHARED) * np.eye(len(p_y))[allowed] + SHARED * prior]
             )
-            x = self._kept(x[self._obeying(x)])
+            x = self.kept(x[self.obeying(x)])
             x = x[self.plain.gain(x) > -DEAR * max(self.plain.beta, 1.0)]
             found.append(np.vstack([np.full(len(x), float(c)), x.T]))
         return np.concatenate(found, axis=1)
 
-    def _kept(self, x: Array) -> Array:
+    def kept(self, x: Array) -> Array:
         """Return columns moved as little to the prior as makes them obey all lines."""
-        for line in self.asked.costs:
+        for line in self.asked.lines:
             x = line.kept(x, self.plain.p_y)
         return x
 
-    def _obeying(self, x: Array) -> Flags:
+    def obeying(self, x: Array) -> Flags:
         """Return a mask of the columns that obey the conditions on each alone."""
         ratios = x / self.plain.p_y
         least, most = ratios.min(axis=1), ratios.max(axis=1)
@@ -169,27 +175,43 @@ class SummedPricing:
     def of_class(self, c: int, duals: Array) -> tuple[Pricing, Array]:
         """Return the pricing of columns of one class, and its alpha."""
         costs, alpha, mu = self.costs_of_class(c, duals)
-        solve, asked = costs.solver(), self.asked
-        if self.exact:
-            solve = under_bent(solve, asked.bent, mu, self.plain.p_y, self._curved)
-        elif asked.costs:
-            solve = under_lines(solve, asked.costs, mu)
+        solve, bent = costs.solver(), self._bent(costs, mu)
+        if bent is not None:
+            solve = bent.under(solve)
+        elif self.asked.lines:
+            solve = under_lines(solve, self.asked.lines, mu)
         return replace(self.plain, solve=solve, smooth=False), alpha
 
-    @property
-    def exact(self) -> bool:
-        """Whether costs that bend are taken as they are: nothing that has kinks is asked beside them."""
-        bent = self.asked.bent
-        smooth = all(one.bends is not None for one in bent) and not self.bare.jumps
-        return bool(bent) and smooth and not self.asked.kinked
+    def _bent(self, costs: SummedCosts, mu: Array) -> BentCosts | None:
+        """What costs that bend ask of a column, with all beside them; None where none has a price."""
+        asked, every, at = self.asked, list[Array](), 0
+        for one in (*asked.lines, *asked.bent):
+            every.append(mu[at : at + len(one.ends)])
+            at += len(one.ends)
+        own = every[len(asked.lines) :]
+        bent = [(one, price) for one, price in zip(asked.bent, own, strict=True) if price.any()]
+        if not bent:
+            return None
+        lines = [*zip(asked.lines, every, strict=False)]
+        lines += [(one.kinks[0], price[0] * one.kinks[1]) for one, price in bent if one.kinks is not None]
+        known = costs.as_lines()
+        if len(self._hinges.kinks):
+            p_y, rises = self.plain.p_y, self._hinges.rises
+            kinks = Lines("above", self._hinges.lines(np.diag(1.0 / p_y)))
+            known.append((kinks, self.plain.beta * np.outer(p_y, rises).ravel()))
+        return BentCosts(bent, lines, known, costs.allowed, self.plain.p_y, self._curved)
 
     def _curved(self, c: Array, x: Array) -> tuple[Array, Array, Array]:
-        p_y, beta = self.plain.p_y, self.plain.beta
+        """What a column is worth without kinks of f, the slope of that, and minus its second derivatives."""
+        p_y, beta, hinges = self.plain.p_y, self.plain.beta, self._hinges
         ratio = np.maximum(x / p_y, LEAST)
-        slope = self.bare.slope(ratio)
+        cost, slope = self.bare.price(ratio), self.bare.slope(ratio)
         turn = np.maximum(self.bare.response(slope)[1], LEAST)
-        value = (c * x).sum(axis=1) - beta * (self.bare.price(ratio) @ p_y)
-        return value, c - beta * slope, np.minimum(beta / (turn * p_y), 1.0 / LEAST)
+        bend = np.zeros_like(x) if hinges.straight else np.minimum(beta / (turn * p_y), 1.0 / LEAST)
+        if len(hinges.kinks):
+            intercept, level = hinges.plane(1.0 / ratio)
+            cost, slope = intercept * ratio + level, intercept
+        return (c * x).sum(axis=1) - beta * (cost @ p_y), c - beta * slope, bend
 
     def costs_of_class(self, c: int, duals: Array) -> tuple[SummedCosts, Array, Array]:
         """Return the costs of columns of one class without lines, its alpha, and the multipliers of lines."""
@@ -221,7 +243,13 @@ class SummedPricing:
             for c in self.usable:
                 pricing, alpha = self.of_class(c, duals)
                 own = active[1:, active[0] == c].T @ self.plain.channel.T
-                x, value = self._found(c, pricing.climb(np.vstack([own, starts]), alpha, CLIMB), duals, level)
+                costs, _, mu = self.costs_of_class(c, duals)
+                first, bent = np.vstack([own, starts]), self._bent(costs, mu)
+                if bent is None:
+                    x = pricing.inner(pricing.mu_of(pricing.climb(first, alpha, CLIMB)), alpha).x
+                else:
+                    x = bent.climb(replace(self.plain, solve=costs.solver()), first, alpha)
+                x, value = self._found(c, x, duals, level)
                 columns.append(np.vstack([np.full(len(x), float(c)), x.T]))
                 values.append(value)
             together, price = np.concatenate(columns, axis=1), np.concatenate(values)
@@ -230,11 +258,9 @@ class SummedPricing:
         order = np.argsort(price, kind="stable")[:JOINING]
         return Priced(together[:, order], price[order])
 
-    def _found(self, c: int, share: Array, duals: Array, level: float) -> tuple[Array, Array]:
-        """The columns at rows s whose worth is below a level, and that worth."""
-        pricing, alpha = self.of_class(c, duals)
-        x = pricing.inner(pricing.mu_of(share), alpha).x
-        x = self._kept(x / x.sum(axis=1, keepdims=True))
+    def _found(self, c: int, x: Array, duals: Array, level: float) -> tuple[Array, Array]:
+        """Those of some columns whose worth is below a level, moved into what is asked of each, and that worth."""
+        x = self.kept(x / x.sum(axis=1, keepdims=True))
         worth = self._worth(c, x, duals)
         order = np.argsort(worth, kind="stable")
         x = distinct(x[order[worth[order] < level]], NEAR)[:JOINING]
@@ -250,9 +276,7 @@ class SummedPricing:
             self.cells += shown.cells
             least = min(least, -shown.bound)
             if len(shown.above):
-                own = pricing.inner(pricing.mu_of(shown.above), alpha).x
-                self.loose = distinct(np.vstack([self.loose, own]), NEAR)[-JOINING:]
-                x, _ = self._found(c, shown.above, duals, level)
+                x, _ = self._found(c, pricing.inner(pricing.mu_of(shown.above), alpha).x, duals, level)
                 columns.append(np.vstack([np.full(len(x), float(c)), x.T]))
             elif not shown.complete:
                 reason = OUT_OF_TIME

@@ -13,7 +13,6 @@ from cvxpriv.bounds.pricing import INTERRUPTED, now
 from cvxpriv.constraints.gate import brought_inside, missed
 from cvxpriv.numerics.arrays import Array, single
 
-from .any_conjugate import conjugate_of
 from .bound_search import FLOOR, Found, value_of
 from .joint import joint as joint_block
 from .measured import Constraints
@@ -28,8 +27,6 @@ RUNS = 3
 FILLED = 1e-9
 #: Steps of the search for the least share of the trivial mechanism.
 BISECTIONS = 50
-#: Rounds of tangents to costs that bend.
-TANGENTS = 8
 
 
 def search_summed(problem: Problem, joint: Array, asked: PricedConstraints, gap: float, deadline: float) -> Found:
@@ -40,25 +37,13 @@ def search_summed(problem: Problem, joint: Array, asked: PricedConstraints, gap:
     `deadline`: A value of `time.monotonic`.
     Raises ModelError: No mechanism satisfies what is asked. Raises SolverFailure: No solver can say whether one does.
     """
-    p_y = joint.sum(axis=0)
-    plain = pricing_of(problem, joint, asked)
-    bare = conjugate_of(problem.divergence, 1.0 / float(p_y.min()))
-    pricing = SummedPricing(plain, bare, asked, deadline)
-    found = _generated(problem, pricing, pricing.first_columns(), gap)
-    best = _found(problem, pricing, found)
-    for _ in range(TANGENTS if asked.bent and not pricing.exact else 0):
-        if best.interrupted or now() > deadline or best.upper - best.value <= gap * max(best.value, FLOOR):
-            break
-        asked = asked.bent_at(np.vstack([found.columns[1:].T, pricing.loose]))
-        pricing = SummedPricing(plain, bare, asked, deadline, pricing.cells)
-        columns = np.concatenate([pricing.first_columns(), found.columns], axis=1)
-        found = _generated(problem, pricing, columns, gap)
-        best = _better(best, _found(problem, pricing, found))
-    return best
+    pricing = SummedPricing(pricing_of(problem, joint, asked), problem.divergence, asked, deadline)
+    return _found(problem, pricing, _generated(problem, pricing, gap))
 
 
-def _generated(problem: Problem, pricing: SummedPricing, columns: Array, gap: float) -> Generated:
+def _generated(problem: Problem, pricing: SummedPricing, gap: float) -> Generated:
     """Generate columns to a relative gap: the first run learns how large the optimum is."""
+    columns = pricing.first_columns()
     generation = Generation(pricing, pricing.master(), columns)
     fills = columns[0] < 0.0
     if generation.master.solve().weights[fills].sum() > FILLED:
@@ -91,12 +76,6 @@ def _satisfying(problem: Problem, pricing: SummedPricing) -> Array:
     used = np.flatnonzero(apart.sum(axis=0) > 0.0)
     classes = pricing.classes[used] if asked.named else np.zeros(len(used))
     return np.vstack([classes, apart[:, used] / apart[:, used].sum(axis=0)])
-
-
-def _better(one: Found, other: Found) -> Found:
-    """The lower bound of two, with the better mechanism."""
-    bound, good = min(one, other, key=lambda found: found.upper), max(one, other, key=lambda found: found.value)
-    return bound._replace(mechanism=good.mechanism, value=good.value, interrupted=other.interrupted, cells=other.cells)
 
 
 def _found(problem: Problem, pricing: SummedPricing, found: Generated) -> Found:
