@@ -13,7 +13,22 @@ from typing import Any
 
 import mpmath
 
-from cvxpriv.divergences.tree import ONE, PI, Call, Node, Number, Product, Sum, T, add, constant, linear, scaled
+from cvxpriv.divergences.tree import (
+    ONE,
+    PI,
+    Call,
+    Node,
+    Number,
+    Product,
+    Sum,
+    T,
+    add,
+    constant,
+    linear,
+    multiply,
+    power,
+    scaled,
+)
 
 Jet = tuple[Any, Any, Any]
 #: Number of digits in which signs and limits are decided.
@@ -99,9 +114,10 @@ class _Evaluation:
             value = self.kind.exp(u)
             return value, value * du, value * (du * du + ddu)
         if node.name == "log":
-            above_one = linear(node.arguments[0]).get(ONE) == 1
-            rest = self.of(add(node.arguments[0], scaled(-1, ONE)))[0] if above_one else None
-            value = self.kind.log(u) if rest is None else self.kind.log1p(rest)
+            rest = _above_one(node.arguments[0])
+            value = self.kind.log(u) if rest is None else self.kind.log1p(self.of(rest)[0])
+            if rest is not None:
+                _, du, ddu = self.of(rest)
             if not self.derivatives:
                 return value, 0, 0
             slope = du / u
@@ -112,6 +128,18 @@ class _Evaluation:
             value, slope, bend = self.kind.largest([(-a, -b, -c) for a, b, c in parts], self.side)
             return -value, -slope, -bend
         return self.kind.largest(parts, self.side)
+
+
+@lru_cache(maxsize=4096)
+def _above_one(node: Node) -> Node | None:
+    """Return x of a tree that is written 1 + x, or (t^k + x t^k) t^-k; None of any other."""
+    if isinstance(node, Product):
+        share = multiply(*(power(base, e) for base, e in node.factors if base == T))
+        rest = [base for base, e in node.factors if base != T and e == ONE]
+        if len(node.factors) != 2 or len(rest) != 1:
+            return None
+        node = add(*(scaled(factor, multiply(term, share)) for term, factor in linear(rest[0]).items()))
+    return add(node, scaled(-1, ONE)) if linear(node).get(ONE) == 1 else None
 
 
 @lru_cache(maxsize=4096)

@@ -16,8 +16,8 @@ from cvxpriv.divergences.tree import Node
 DISTANCES, EACH = range(5, 11), 8
 SETTLED = mpmath.mpf(10) ** (5 - DIGITS - EACH // 2 * 2 ** DISTANCES[0])
 
-#: A value beyond this counts as infinite.
-HUGE = 1e60
+#: A value beyond this counts as infinite: an f may be 1e-250 around t = 1, and is divided by that.
+HUGE = mpmath.mpf(10) ** 400
 #: Differences whose ratio is at least this do not add up to anything finite.
 STEADY = 0.95
 #: Two conditions, of which one must hold: the extrapolation beyond the last value is this small, relative to the larger

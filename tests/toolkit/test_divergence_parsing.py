@@ -327,7 +327,7 @@ def test_two_spellings_of_a_square_have_one_form() -> None:
     assert float(broken.second_derivative(2.0)) == pytest.approx(2.0, abs=1e-14)
 
 
-@pytest.mark.parametrize("tiny", ["1e-31", "1e-50"])
+@pytest.mark.parametrize("tiny", ["1e-31", "1e-50", "1e-70"])
 @pytest.mark.parametrize("beside", ["log(t)", "log(2) - log(1 + 1/t)"])
 def test_a_tiny_part_that_outgrows_the_others_decides_the_slope_at_infinity(tiny: str, beside: str) -> None:
     assert FDivergence.parse(f"{tiny}*t*log(t) - ({beside})").limit_slope == np.inf
@@ -362,3 +362,26 @@ def test_values_far_out_keep_their_digits_where_large_parts_cancel(text: str) ->
 
 def test_a_slow_power_has_the_limit_of_its_formula() -> None:
     assert FDivergence.parse("1 - t**0.01").limit_at_zero == pytest.approx(1.0, abs=1e-10)
+
+
+@pytest.mark.parametrize("text", ["-log(log(1+e*t)/log(1+e))", "-log(log(1+t)/log(2))", "-log(log(2+t)/log(3))"])
+def test_a_logarithm_of_a_logarithm_keeps_its_digits_near_zero(text: str) -> None:
+    """The derivative in p was off by 1e-3 at t = 1e-15."""
+    f = FDivergence.parse(text)
+    t = np.array([1e-15, 1e-12, 1e-9, 1e-6, 1e-3])
+    inner = {"-log(log(1+e*t)/log(1+e))": (1, mpmath.e), "-log(log(1+t)/log(2))": (1, 1)}.get(text, (2, 1))
+    with mpmath.workdps(80):
+        first, factor = map(mpmath.mpf, inner)
+        wanted = []
+        for one in map(mpmath.mpf, t.tolist()):
+            log = mpmath.log(first + factor * one)
+            value = -mpmath.log(log / mpmath.log(first + factor))
+            wanted.append(float(value + one * factor / ((first + factor * one) * log)))
+    assert f.gradients(np.ones(5), t)[0] == pytest.approx(wanted, rel=1e-11)
+
+
+@pytest.mark.parametrize("rate", ["1e3", "1e6", "1e9"])
+def test_an_f_that_bends_far_from_1_alone_is_no_straight_line(rate: str) -> None:
+    f = FDivergence.parse(f"exp(-{rate}*t)-exp(-{rate})")
+    assert f.limit_at_zero == 1.0
+    assert float(f.f(np.array([1.0 / float(rate)]))[0]) == pytest.approx(np.exp(-1.0))
