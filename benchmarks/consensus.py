@@ -7,7 +7,6 @@ Private fits: `private_parties`.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
@@ -22,7 +21,7 @@ from benchmarks.funnel import least_seconds
 from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.errors import DataError
 from cvxpriv.models import RecycledADMM
-from cvxpriv.numerics.arrays import Values
+from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Context, Sweep
 from cvxpriv.tables.datasets import AdultNodes, load_adult_nodes
@@ -49,7 +48,7 @@ def a_pass() -> None:
     alone = {"predictions": parameters, "back": values, "grams": values}
     rows = []
     for number in range(1, 11):
-        made = counted(lambda state=state: run(body, state, context))
+        made = counted(lambda state=state: run(body, state, context), 20)
         works = [lambda name=name: getattr(problem.rows, name)(alone[name]) for name in PRODUCTS]
         whole, *each = least_seconds(lambda state=state: run(body, state, context), *works, repeats=3)
         floor = sum(made[name] * seconds for name, seconds in zip(PRODUCTS, each, strict=True))
@@ -59,16 +58,17 @@ def a_pass() -> None:
     print(table.to_string(index=False, float_format="{:.3g}".format))
 
 
-def counted(work: Callable[[], object]) -> Counter[str]:
-    """How often a piece of work makes each product."""
-    made: Counter[str] = Counter()
+def counted(work: Callable[[], object], nodes: int) -> dict[str, float]:
+    """How often a piece of work makes each product, of all nodes' rows."""
+    made: dict[str, float] = dict.fromkeys(PRODUCTS, 0.0)
 
     def counting(name: str) -> Callable[..., Any]:
         whole = getattr(Rows, name)
 
-        def product(rows: Rows, *arguments: Any) -> Any:
-            made[name] += 1
-            return whole(rows, *arguments)
+        def product(rows: Rows, given: Array, which: Any = None) -> Any:
+            several = len(rows.parts) if which is None else int(which.sum())
+            made[name] += several / nodes
+            return whole(rows, given) if which is None else whole(rows, given, which)
 
         return product
 

@@ -65,8 +65,9 @@ class ElasticNet(Separable):
         return np.full_like(x, self.lam * (1.0 - self.ratio))
 
     def prox(self, s: Array, step: float) -> Array:
-        soft = np.sign(s) * np.maximum(np.abs(s) - step * self.lam * self.ratio, 0.0)
-        return np.asarray(soft / (1.0 + step * self.lam * (1.0 - self.ratio)))
+        linear, square = self.lam * self.ratio, self.lam * (1.0 - self.ratio)  # a step of inf times 0 is no number
+        soft = np.sign(s) * np.maximum(np.abs(s) - step * linear, 0.0) if linear > 0.0 else s
+        return np.asarray(soft / (1.0 + step * square) if square > 0.0 else soft)
 
     def expression(self, x: cp.Expression) -> Form:
         linear, square = self.lam * self.ratio, 0.5 * self.lam * (1.0 - self.ratio)

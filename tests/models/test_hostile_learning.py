@@ -134,7 +134,7 @@ def fit(rng: Rng) -> Any:
     return sparse_model.solve(**few)
 
 
-def fault(seed: int) -> str:
+def fault(seed: int, fit: Callable[[Rng], Any] = fit) -> str:
     """Return what is wrong with a fit; "" where nothing is."""
     begun = time.monotonic()
     try:
@@ -158,6 +158,38 @@ def fault(seed: int) -> str:
 def test_hostile_fits_are_finite_or_typed_errors() -> None:
     odd = 2318  # lam times the ridge underflows
     assert {seed: said for seed in (*range(FAST), odd) if (said := fault(seed))} == {}
+
+
+def scaled_fit(rng: Rng) -> Any:
+    """Return a run of rows, weights, penalties and rates over the whole range of doubles."""
+
+    def size(low: float = -320.0, high: float = 308.0) -> float:
+        return 1.0 if rng.random() < 0.5 else float(10.0 ** rng.uniform(low, high))
+
+    n, d = int(rng.integers(2, 9)), int(rng.integers(1, 5))
+    loss = str(rng.choice(LOSSES[:5]))
+    margin = loss in ("logistic", "hinge", "smoothed-hinge")
+    y = np.resize([-1.0, 1.0], n) if margin else rng.normal(size=n) * size(high=50.0)
+    penalties = ("l2", "l2:1e-320", "l2:1e99", "l1:0.1", "l1:1e90", "elastic-net:0.1:0.5", "nonneg", "none")
+    parts = [rng.normal(size=(n, d)) * size(high=74.0) for _ in range(3)]
+    posed: dict[str, Any] = {"loss": loss, "penalty": str(rng.choice(penalties))}
+    limit = int(rng.choice([1, 3, 12, 45]))
+    if rng.random() < 0.6:
+        weights = np.array([size(high=75.0) for _ in range(n)]) if rng.random() < 0.3 else None
+        sharing = ADMMSharing(parts[: int(rng.integers(1, 4))], y, **posed, lam=size(), weights=weights)
+        return sharing.solve(max_iter=limit, rho=one_of(rng, [size()], None))
+    shards = [(part, y) for part in parts]
+    consensus = RecycledADMM(nx.path_graph(3), shards, **posed, reg=size(), C=one_of(rng, [size(high=1.0)], None))
+    return consensus.solve(max_iter=min(limit, 12), eta=one_of(rng, [size()], None))
+
+
+def test_fits_at_any_scale_are_finite_or_typed_errors() -> None:
+    assert {seed: said for seed in range(40) if (said := fault(seed, scaled_fit))} == {}
+
+
+@pytest.mark.slow
+def test_twenty_thousand_fits_at_any_scale() -> None:
+    assert {seed: said for seed in range(40, 20_000) if (said := fault(seed, scaled_fit))} == {}
 
 
 @pytest.mark.slow

@@ -63,8 +63,8 @@ def beginning(seed: int) -> ADMMSharing:
     """A smooth problem with squares: columns of any size and rank, rows of zeros, any weight, dense or sparse."""
     rng = np.random.default_rng(seed)
     samples, columns = int(rng.choice([5, 30, 80])), int(rng.choice([1, 4, 30, 100]))
-    x = rng.normal(size=(samples, columns)) * 10.0 ** rng.uniform(-2.0, 2.0)
-    x *= 10.0 ** rng.uniform(-1.0, 1.0, size=columns) if seed % 2 else 1.0
+    x = rng.normal(size=(samples, columns)) * 10.0 ** rng.uniform(-3.0, 3.0)
+    x *= 10.0 ** rng.uniform(-2.0, 2.0, size=columns) if seed % 2 else 1.0
     x[rng.uniform(size=samples) < 0.2] = 0.0
     x[:, -1] = x[:, 0]
     loss = str(rng.choice(["logistic", "huber", "squared", "smoothed-hinge"]))
@@ -74,7 +74,7 @@ def beginning(seed: int) -> ADMMSharing:
     several = [sparse.csr_array(part) if seed % 5 == 0 else part for part in parts]
     labels = np.where(y > np.median(y), 1.0, -1.0) if loss in ("logistic", "smoothed-hinge") else y
     weights = 10.0 ** rng.uniform(-2.0, 2.0, size=samples) if seed % 4 == 0 else None
-    return ADMMSharing(several, labels, loss=loss, lam=float(10.0 ** rng.uniform(-4.0, 4.0)), weights=weights)
+    return ADMMSharing(several, labels, loss=loss, lam=float(10.0 ** rng.uniform(-6.0, 6.0)), weights=weights)
 
 
 @pytest.mark.parametrize("gap", [None, 0.0])

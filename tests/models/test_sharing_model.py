@@ -297,6 +297,7 @@ class TestAssumptions:
         ({"parts": [PARTS[0], 1e200 * PARTS[1]]}, r"parts\[1\] holds entries above 1e\+75, .* scale its columns"),
         ({"parts": [sparse.csr_array(np.full((60, 1), np.inf)), PARTS[1]]}, r"parts\[0\] holds NaN or infinite"),
         ({"weights": np.full(60, 1e200)}, "at most 1e[+]75"),
+        ({"weights": np.full(60, 1e-200)}, "at least 1e-75"),
         ({"y": np.arange(60) % 3}, r"3 classes \(0, 1, 2\)"),
         ({"y": np.full(60, 2.0)}, r"1 class \(2.0\)"),
         ({"y": Y[:59]}, r"y has shape \(59,\)"),

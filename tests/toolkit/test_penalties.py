@@ -136,6 +136,13 @@ def test_outside_its_set_a_penalty_is_infinite() -> None:
     assert penalty_named("nonneg").value(np.array([-1e-3, 1.0])) == np.inf
 
 
+def test_a_step_that_overflows_is_that_of_an_endless_one() -> None:
+    point = np.array([3.0, 0.0, -2.0])
+    assert ElasticNet(0.0, 0.5).prox(point, np.inf).tolist() == point.tolist()
+    for penalty in (L1(0.7), L2(0.4), ElasticNet(1.0, 0.5)):
+        assert not penalty.prox(point, np.inf).any()
+
+
 def test_a_group_is_dropped_whole() -> None:
     assert np.count_nonzero(GroupLasso([[0, 1], [2]]).prox(np.array([0.5, 0.6, 3.0]), 1.0)) == 1
 

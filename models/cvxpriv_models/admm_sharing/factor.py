@@ -24,6 +24,8 @@ KEPT = 2
 #: Largest share of entries that are not 0 for which dense columns are multiplied as sparse rows: a9a's, four times
 #: faster. The copy takes 3/8 of their memory at most.
 SPARSE = 0.25
+#: Least weight of a square that a step divides by: rho times the squares of small columns may be no double, or 0.
+LEAST = 1e-150
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +205,7 @@ def _by_rows(part: Array) -> sparse.csr_array:
 
 def _factored(gram: Array, shift: float, rho: float) -> System:
     # Below that the shift is lost in the rounding of a singular G: Cholesky may fail, eigenvalues do not.
-    if shift > 4.0 * len(gram) * np.finfo(float).eps * rho * float(np.trace(gram)):
+    if shift > max(4.0 * len(gram) * np.finfo(float).eps * rho * float(np.trace(gram)), LEAST):
         matrix = rho * gram
         matrix[np.diag_indices_from(matrix)] += shift
         lower = linalg.cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)

@@ -23,7 +23,7 @@ from cvxpriv.penalties.loss_steps import in_pieces
 #: One party's columns, (N, d_m): dense, or sparse by rows.
 Part = Matrix
 
-#: Largest entry and weight: products of a few of them stay finite.
+#: Largest entry, lam and weight of a sample, and inverse of the least weight: products of a few of them stay finite.
 LARGEST = 1e75
 
 
@@ -187,8 +187,8 @@ def _one_a_party(name: str, given: Any, parties: int) -> tuple[Any, ...]:
 
 def _lam(lam: Any) -> float:
     number = float(lam) if isinstance(lam, (int, float, np.number)) and not isinstance(lam, bool) else np.nan
-    if not 0.0 <= number < np.inf:
-        raise ModelError(f"lam={lam!r} is no weight of the penalty: pass a finite number >= 0")
+    if not 0.0 <= number <= LARGEST:
+        raise ModelError(f"lam={lam!r} is no weight of the penalty: pass a number from 0 to {LARGEST:g}")
     return number
 
 
@@ -196,9 +196,10 @@ def _weights(weights: ArrayLike | None, samples: int) -> Array:
     if weights is None:
         return np.ones(samples)
     given = real_numbers(weights, "weights")
-    if given.shape != (samples,) or not ((given > 0.0) & (given <= LARGEST)).all():
+    if given.shape != (samples,) or not ((given >= 1.0 / LARGEST) & (given <= LARGEST)).all():
         raise DataError(
-            f"weights must be {samples} finite numbers > 0, one a sample, at most {LARGEST:g}: drop samples of weight 0"
+            f"weights must be {samples} finite numbers > 0, one a sample, at least {1.0 / LARGEST:g} and at most "
+            f"{LARGEST:g}: drop samples of weight 0"
         )
     return given
 

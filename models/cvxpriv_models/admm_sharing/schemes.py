@@ -31,7 +31,7 @@ from cvxpriv.errors import ModelError, suggest
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties import Penalty
 
-from .factor import Factor
+from .factor import LEAST, Factor
 
 #: A penalty of S = z: one number, or one for each sample.
 Penalising = TypeVar("Penalising", float, Array)
@@ -84,7 +84,7 @@ class Scheme:
         rho = float(rho)
         if linear:
             times = parties if self.proximal else 1
-            return times * rho * (factor.largest or 1.0)  # columns of zeros need no hold, a proximal step has one
+            return max(times * rho * (factor.largest or 1.0), LEAST)  # columns of zeros need no hold
         return (parties - 1) * rho * factor.largest
 
 

@@ -33,6 +33,8 @@ MOST = 1000
 LOOSE, AIM = 0.5, 0.5
 #: Part of the fall that a gradient promises which a step must bring, and the most times that it is halved.
 FALL, HALVED = 1e-4, 30
+#: Curvature of the chosen rows beside the squares above which the identity of Woodbury loses too many digits.
+STIFF = 1e8
 
 
 def may_begin(problem: Problem) -> bool:
@@ -68,6 +70,8 @@ class Truncated:
                 return None
             enough = max(np.sqrt(AIM * gap * value / certified), AIM * tol / off)
             step, moved = self._newton(share, gradient, max(min(LOOSE, np.sqrt(certified / value)), 0.5 * enough))
+            if not float(gradient @ step) < 0.0:
+                return None
             length, promised = 1.0, FALL * float(gradient @ step) + kkt.ROUNDING * value
             for _ in range(HALVED):
                 if self._value(share + length * moved, x + length * step) <= value + length * promised:
@@ -102,6 +106,8 @@ class Truncated:
         dense = [part[chosen].toarray() if sparse.issparse(part) else part[chosen] for part in self.problem.parts]
         rows = np.sqrt(bend[chosen])[:, None] * np.hstack(dense) / root
         system = rows @ rows.T
+        if np.trace(system) > STIFF:
+            return _by_singular_vectors(rows, root)
         system[np.diag_indices_from(system)] += 1.0
         factored = linalg.cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
 
@@ -122,3 +128,18 @@ class Truncated:
 
     def _value(self, share: Array, x: Array) -> float:
         return self.problem.fit_value(share) + 0.5 * float(x @ (self.ridge * x))
+
+
+def _by_singular_vectors(rows: Array, root: Array) -> Callable[[Array], Array]:
+    """Return the inverse of I + rows' rows between 1/root, positive definite to rounding whatever the rows' size."""
+    _, values, basis = linalg.svd(rows, full_matrices=False, check_finite=False)
+    shrunk = 1.0 / (1.0 + values**2)
+
+    def inverse(v: Array) -> Array:
+        whole = v / root
+        inside = basis @ whole
+        outside = whole - basis.T @ inside
+        outside -= basis.T @ (basis @ outside)  # what rounding left inside is larger than the inverse there
+        return np.asarray((outside + basis.T @ (shrunk * inside)) / root)
+
+    return inverse

@@ -29,6 +29,8 @@ GOOD = 1e-12
 CONTRACTION = 0.1
 #: Steps are halved until this part of the predicted decrease is there.
 ARMIJO, HALVINGS = 1e-4, 60
+#: Part of the least residual so far at which a full step is taken without one look at the objective.
+HALF = 0.5
 
 
 class Posed(Protocol):
@@ -99,9 +101,13 @@ def minimised(problem: Posed, slope: Array, bend: Array, start: Array | None = N
     `slope`, `start`, (N, d). `bend`, (N,): rho/N and twice the penalties.
     Raises NotConverged: The residual is not 0 to working precision.
     """
-    found = _newton(_Groups(problem.rows, problem.y, problem.loss, problem.row_weights, bend, slope), start)
-    losses = problem.node_sums(found.values) / problem.rows.counts
-    return OddStep(found.f, found.of_rows + _ridge(problem) * found.f, losses, found.residual, found.iterations)
+    several = []
+    for nodes, places, rows in problem.rows.pieces:
+        data = rows, problem.y[places], problem.loss, problem.row_weights[places]
+        several.append(_newton(_Groups(*data, bend[nodes], slope[nodes]), None if start is None else start[nodes]))
+    f, values, of_rows, residual = (np.concatenate(one) for one in zip(*(one.numbers for one in several), strict=True))
+    losses = problem.node_sums(values) / problem.rows.counts
+    return OddStep(f, of_rows + _ridge(problem) * f, losses, residual, max(one.iterations for one in several))
 
 
 def centralised(problem: Posed, shares: Array | None = None) -> Array:
@@ -159,15 +165,24 @@ class _Least:
     residual: Array
     iterations: int
 
+    @property
+    def numbers(self) -> tuple[Array, ...]:
+        return self.f, self.values, self.of_rows, self.residual
+
 
 @dataclass(frozen=True, eq=False)
 class _At:
-    """A point of every group, its predictions, the objectives, and the sizes of what they are sums of."""
+    """A point of every group and its predictions, with the gradients there, of the rows alone and of all.
+
+    `scale`, (m,): The largest of the terms that cancel in a gradient.
+    """
 
     f: Array
     z: Array
-    value: Array
-    terms: Array
+    of_rows: Array
+    gradient: Array
+    residual: Array
+    scale: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,20 +200,23 @@ class _Groups:
         return np.asarray(np.add.reduceat(values, self.rows.offsets[:-1]))
 
     def at(self, f: Array, z: Array) -> _At:
-        """The objectives at a point of every group, whose predictions are z."""
-        of_rows = self.sums(self.weights * self.loss.value(z, self.y))
-        square = 0.5 * self.bend * (f * f).sum(axis=1)
-        linear = self.slope * f
-        return _At(f, z, of_rows + square + linear.sum(axis=1), of_rows + square + np.abs(linear).sum(axis=1))
-
-    def scale(self, slopes: Array, f: Array) -> Array:
-        """The largest of the terms that cancel in a gradient, from the slopes of every row."""
+        """The gradients at a point of every group, whose predictions are z."""
+        slopes = self.weights * self.loss.gradient(z, self.y)
+        of_rows = self.rows.back(slopes)
+        gradient = of_rows + self.bend[:, None] * f + self.slope
         terms = [
             self.sums(np.abs(slopes) * self.rows.norms),
             self.bend * np.linalg.norm(f, axis=1),
             np.linalg.norm(self.slope, axis=1),
         ]
-        return np.asarray(np.max(terms, axis=0))
+        return _At(f, z, of_rows, gradient, np.linalg.norm(gradient, axis=1), np.max(terms, axis=0))
+
+    def values(self, f: Array, z: Array) -> tuple[Array, Array]:
+        """The objectives, and the sizes of what they are sums of."""
+        of_rows = self.sums(self.weights * self.loss.value(z, self.y))
+        square = 0.5 * self.bend * (f * f).sum(axis=1)
+        linear = self.slope * f
+        return of_rows + square + linear.sum(axis=1), of_rows + square + np.abs(linear).sum(axis=1)
 
     def roots(self, z: Array, which: npt.NDArray[np.bool_]) -> list[Array]:
         """The Cholesky factors of the Hessians of some groups, each (d, d)."""
@@ -209,19 +227,28 @@ class _Groups:
             raise NotConverged("a Hessian is singular, and the optimum is not unique: choose reg > 0")
         return [root for root, _ in found]
 
-    def moved(self, at: _At, step: Array, along: Array, descent: Array) -> _At:
+    def moved(self, at: _At, step: Array, best: Array) -> _At:
         """Return the points at length 1 along the steps, halved until the objective falls, or stands still to rounding.
 
-        Predictions are linear along a step: a trial costs no product with the rows.
+        Predictions are linear along a step: a trial costs no product with the rows. A full step that halves the least
+        residual so far is taken without a look at the objective, which costs as much as a gradient's slopes. It can
+        happen only so often, and all other steps fall.
         """
-        size, slack = np.ones(len(step)), ROUNDINGS * np.finfo(float).eps * at.terms
+        along = self.rows.predictions(step)
+        there = self.at(at.f + step, at.z + along)
+        short = ~(there.residual <= HALF * best)
+        if not short.any():
+            return there
+        value, terms = self.values(at.f, at.z)
+        descent, slack = (step * at.gradient).sum(axis=1), ROUNDINGS * np.finfo(float).eps * terms
+        size, f, z = np.ones(len(step)), there.f, there.z
         for _ in range(HALVINGS):
-            there = self.at(at.f + size[:, None] * step, at.z + np.repeat(size, np.diff(self.rows.offsets)) * along)
-            short = ~(there.value <= at.value + ARMIJO * size * descent + slack)
+            short &= ~(self.values(f, z)[0] <= value + ARMIJO * size * descent + slack)
             if not short.any():
                 break
             size[short] *= 0.5
-        return there
+            f, z = at.f + size[:, None] * step, at.z + np.repeat(size, np.diff(self.rows.offsets)) * along
+        return there if size.min() == 1.0 else self.at(f, z)
 
 
 def _newton(groups: _Groups, start: Array | None) -> _Least:
@@ -229,30 +256,24 @@ def _newton(groups: _Groups, start: Array | None) -> _Least:
 
     No group's numbers depend on another one: a node by itself finds the same bits.
     """
-    rows, y, loss = groups.rows, groups.y, groups.loss
     f = np.zeros_like(groups.slope) if start is None else start
-    at = groups.at(f, rows.predictions(f))
+    at = groups.at(f, groups.rows.predictions(f))
     roots, stale = np.empty(len(f), dtype=object), np.ones(len(f), dtype=bool)
-    before = np.full(len(f), np.inf)
+    before, best = np.full(len(f), np.inf), at.residual
     for iteration in range(LIMIT):
-        f, z = at.f, at.z
-        slopes = groups.weights * loss.gradient(z, y)
-        of_rows = rows.back(slopes)
-        gradient = of_rows + groups.bend[:, None] * f + groups.slope
-        residual = np.linalg.norm(gradient, axis=1)
-        scale = groups.scale(slopes, f)
-        done = residual <= ROUNDINGS * np.finfo(float).eps * scale
-        done |= (residual <= GOOD * scale) & (residual >= 0.5 * before)
+        done = at.residual <= ROUNDINGS * np.finfo(float).eps * at.scale
+        done |= (at.residual <= GOOD * at.scale) & (at.residual >= 0.5 * before)
         if done.all():
-            return _Least(f, loss.value(z, y), of_rows, residual, iteration)
+            return _Least(at.f, groups.loss.value(at.z, groups.y), at.of_rows, at.residual, iteration)
         if iteration:
-            stale = ~done & (residual > CONTRACTION * before)
+            stale = ~done & (at.residual > CONTRACTION * before)
         if stale.any():
-            for node, root in zip(np.flatnonzero(stale), groups.roots(z, stale), strict=True):
+            for node, root in zip(np.flatnonzero(stale), groups.roots(at.z, stale), strict=True):
                 roots[node] = root
         step = np.zeros_like(f)
         for node in np.flatnonzero(~done):
-            step[node], _ = lapack.dpotrs(roots[node], -gradient[node], lower=1)
-        at = groups.moved(at, step, rows.predictions(step), (step * gradient).sum(axis=1))
-        before = residual
-    raise NotConverged(f"Newton's method left a residual of {residual.max():.2e} after {LIMIT} steps: raise reg")
+            step[node], _ = lapack.dpotrs(roots[node], -at.gradient[node], lower=1)
+        before = at.residual
+        at = groups.moved(at, step, np.where(done, np.inf, best))
+        best = np.minimum(best, at.residual)
+    raise NotConverged(f"Newton's method left a residual of {at.residual.max():.2e} after {LIMIT} steps: raise reg")

@@ -15,6 +15,8 @@ from cvxpriv.numerics.arrays import Array
 
 #: One node's rows, (B_i, d).
 Part = Matrix
+#: Entries of the rows of a piece.
+PIECE = 250_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,9 +27,11 @@ class Rows:
     by node over views of one array; dense nodes of equal size are one stacked product.
 
     `parts`: X_i, (B_i, d).
+    `whole`, (n, d): The one array of dense parts.
     """
 
     parts: tuple[Part, ...]
+    whole: Array | None = None
 
     @classmethod
     def of(cls, parts: Iterable[Part]) -> Rows:
@@ -38,7 +42,7 @@ class Rows:
             return cls(several)
         together = np.ascontiguousarray(np.concatenate(dense))
         ends = np.cumsum([len(part) for part in dense])[:-1]
-        return cls(tuple(np.split(together, ends)))
+        return cls(tuple(np.split(together, ends)), together)
 
     @property
     def features(self) -> int:
@@ -54,6 +58,19 @@ class Rows:
     def offsets(self) -> npt.NDArray[np.intp]:
         """Place of each node's first row among all rows, and the number of rows, (N + 1,)."""
         return np.concatenate([np.zeros(1, dtype=np.intp), np.cumsum(self.counts)])
+
+    @cached_property
+    def pieces(self) -> list[tuple[slice, slice, Rows]]:
+        """The nodes in pieces that a processor's cache holds: places of the nodes, of their rows, and the rows."""
+        found, first = [], 0
+        for last in range(1, len(self.parts) + 1):
+            rows = slice(int(self.offsets[first]), int(self.offsets[last]))
+            wider = last < len(self.parts) and (self.offsets[last + 1] - rows.start) * self.features <= PIECE
+            if not wider:
+                whole = None if self.whole is None else self.whole[rows]
+                found.append((slice(first, last), rows, Rows(self.parts[first:last], whole)))
+                first = last
+        return found
 
     def of_node(self, values: Array, node: int) -> Array:
         """Return a node's part of numbers a row."""
@@ -93,11 +110,9 @@ class Rows:
     @cached_property
     def _stacked(self) -> Array | None:
         """The dense rows as (N, B, d), a view; None for sparse rows or nodes of unequal size."""
-        dense = [part for part in self.parts if isinstance(part, np.ndarray)]
-        if len(dense) < len(self.parts) or np.ptp(self.counts) > 0 or dense[0].base is None:
+        if self.whole is None or np.ptp(self.counts) > 0:
             return None
-        base = dense[0].base
-        return base.reshape(len(dense), -1, self.features) if base.shape == (self.offsets[-1], self.features) else None
+        return self.whole.reshape(len(self.parts), -1, self.features)
 
 
 def _gram(part: Part, roots: Array) -> Array:
