@@ -260,7 +260,7 @@ class Highs(SolverObject):
         program.col_cost_, program.row_lower_, program.row_upper_ = cone["q"], lower, upper
         program.col_lower_, program.col_upper_ = (np.full(size, end) for end in (-np.inf, np.inf))
         program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-        matrices = [(program.a_matrix_, cone.A)]
+        matrices: list[tuple[Any, sp.csc_array]] = [(program.a_matrix_, cone.A)]
         if cone.P.count_nonzero():
             model.hessian_.dim_, model.hessian_.format_ = size, highspy.HessianFormat.kTriangular
             matrices.append((model.hessian_, cone.P))

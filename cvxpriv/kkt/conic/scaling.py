@@ -13,9 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from cvxpriv.kkt.conic.data import ConeData, extract
@@ -81,7 +83,7 @@ def units_of(program: ConeProgram, bounded: int = 0, near: float = 0.0) -> Units
     return Units(D, E, size, cost or 1.0)
 
 
-def _largest(count: int, *parts: tuple[Array, Array]) -> Array:
+def _largest(count: int, *parts: tuple[npt.NDArray[np.signedinteger[Any]], Array]) -> Array:
     """Return the largest number at each place, of places and numbers; 1 where there is none."""
     found = np.zeros(count)
     for places, numbers in parts:
