@@ -85,6 +85,7 @@ class Worker:
         limit = TIME_LIMIT if time_limit is None else float(time_limit)
         if not limit > 0.0:
             raise ModelError(f"time_limit={time_limit!r} must be a positive number of seconds")
+        limit = min(limit, threading.TIMEOUT_MAX)  # centuries: a longer wait overflows
         request = _packed(function, arguments)
         if self._child is None:
             self._child = _Child()

@@ -27,8 +27,8 @@ class Unspeakable:
     __str__ = __repr__
 
 
-class Hang(BaseException):
-    """A call took longer than `LONGEST`."""
+class Hang(KeyboardInterrupt):
+    """An interrupt of a call, which is taken for no solver's failure: no other solver is asked."""
 
 
 def values() -> dict[str, Any]:
@@ -100,8 +100,6 @@ def fault(call: Callable[[], Any]) -> str:
     except CvxprivError as error:
         said = str(error)
         return "" if said and len(said) <= LONGEST_MESSAGE and "\x1b" not in said else f"message {said[:80]!r}"
-    except Hang:
-        return f"no end within {LONGEST} s"
     except Exception as error:
         return f"{type(error).__name__} {_said(error)}"
     return ""
@@ -116,9 +114,11 @@ def _said(error: Exception) -> str:
 
 @contextmanager
 def within(seconds: int) -> Iterator[None]:
-    """End what takes longer, by the clock of the process's wall."""
+    """Interrupt what takes longer, by the clock of the process's wall, and raise, whoever answered the interrupt."""
+    late = []
 
     def over(_: int, __: FrameType | None) -> None:
+        late.append(seconds)
         raise Hang
 
     before = signal.signal(signal.SIGALRM, over)
@@ -128,3 +128,5 @@ def within(seconds: int) -> Iterator[None]:
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
+        if late:
+            raise TimeoutError(f"no end within {seconds} s")

@@ -55,6 +55,11 @@ def test_the_call_after_an_interrupted_one_gets_its_own_answer(worker: Worker) -
     worker.close()
 
 
+def test_a_limit_of_more_than_a_clock_counts_is_a_limit(worker: Worker) -> None:
+    assert worker.call(time.sleep, 0.01, time_limit=1e300).value == 0.01
+    worker.close()
+
+
 def test_a_process_that_says_its_last_and_does_not_end_is_ended(worker: Worker) -> None:
     ending = worker.call(time.sleep, -0.01)
     assert ending.status == "crashed"
