@@ -22,8 +22,9 @@ from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.errors import DataError
 from cvxpriv.models import RecycledADMM
 from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.schedules.history import Context
 from cvxpriv.schedules.running import run
-from cvxpriv.schedules.steps import Context, Sweep
+from cvxpriv.schedules.steps import Sweep
 from cvxpriv.tables.datasets import AdultNodes, load_adult_nodes
 
 C, REG = 1750.0, 0.22

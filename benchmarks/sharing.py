@@ -26,8 +26,9 @@ from cvxpriv.errors import CvxprivError
 from cvxpriv.models import ADMMSharing
 from cvxpriv.numerics.anderson import Anderson
 from cvxpriv.numerics.arrays import Array, Values, single
+from cvxpriv.schedules.history import Context
 from cvxpriv.schedules.running import run
-from cvxpriv.schedules.steps import Context, Sweep
+from cvxpriv.schedules.steps import Sweep
 from cvxpriv.tables.datasets import load_a9a
 
 #: The penalty of the averaged scheme: about the mean curvature of the loss.

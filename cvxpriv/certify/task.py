@@ -16,7 +16,7 @@ import numpy as np
 from cvxpriv.certify.answers import CLAIMED, NAN, Answer, Context, Stored, context_of
 from cvxpriv.certify.bug_scripts import Trial
 from cvxpriv.certify.cases import Case, case_of_problem, values_kept
-from cvxpriv.certify.contradictions import settle
+from cvxpriv.certify.contradictions import SEEN, settle
 from cvxpriv.certify.integer_answers import OPTIONS, integer_answer, unproven, with_bounds
 from cvxpriv.certify.interval_proofs import Proof, proof_of, with_proof
 from cvxpriv.certify.problem_checks import capable, capable_of_integers
@@ -140,16 +140,15 @@ class Task:
 
     def claimed(self, case: Case) -> list[Answer]:
         """Answers that nobody is asked for: a closed form, and those that came with the question."""
-        found = [] if case.exact is None else [self._claim(case, CLOSED_FORM, case.exact, case.exact_seconds)]
+        found = []
+        if case.exact is not None:
+            found.append(claimed_answer(case, CLOSED_FORM, case.exact, case.exact_seconds, place=self.place))
         for name, said in self.claims.items():
             if isinstance(said, Stored):
                 found.append(stored_answer(case, name, said, place=self.place))
             else:
-                found.append(self._claim(case, name, said))
+                found.append(claimed_answer(case, name, said, place=self.place))
         return found
-
-    def _claim(self, case: Case, name: str, values: Mapping[Any, Any], seconds: float = NAN) -> Answer:
-        return claimed_answer(case, name, values, seconds, place=self.place)
 
     def answer(self, case: Case, solver: str) -> Answer:
         """A solver's answer, or what came of asking it."""
@@ -192,7 +191,10 @@ def rows_of(
         alone = _alone(answers, context, tolerances)
     if case.mixed is not None:
         alone = [unproven(verdict, answer) for verdict, answer in zip(alone, answers, strict=True)]
-    verdicts = settle(answers, alone, maximise, tolerances, proofs, context)
+    if _beyond_doubt(answers, alone, context, tolerances):
+        verdicts = alone
+    else:
+        verdicts = settle(answers, alone, maximise, tolerances, proofs, context)
     return [
         _row(case, answer, context, _distance(answer.values, reference.values), verdict)
         for answer, verdict in zip(answers, verdicts, strict=True)
@@ -206,6 +208,15 @@ def _alone(answers: Sequence[Answer], context: Context, tolerances: Tolerances) 
         else judge(answer, context, tolerances)
         for answer in answers
     ]
+
+
+def _beyond_doubt(
+    answers: Sequence[Answer], verdicts: Sequence[Verdict], context: Context, tolerances: Tolerances
+) -> bool:
+    """Return whether there is nothing to settle: bounds prove every answer, and one meets every constraint."""
+    agree = all(verdict.verdict == "agrees" for verdict in verdicts)
+    proven = all(context.certified(answer, tolerances.agree) for answer in answers)
+    return agree and proven and min((answer.infeasibility for answer in answers), default=0.0) <= SEEN
 
 
 def _doubtful(answers: Sequence[Answer], verdicts: Sequence[Verdict], tolerances: Tolerances) -> bool:

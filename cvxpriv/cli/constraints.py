@@ -12,7 +12,7 @@ from cvxpriv.cli.terminal import Terminal
 from cvxpriv.constraints.documents import GROUP, maker
 from cvxpriv.constraints.text import FORMS, FUNCTIONS
 from cvxpriv.errors import ModelError, suggest
-from cvxpriv.numerics.extensions import extensions
+from cvxpriv.numerics.packages import extensions
 from cvxpriv.reports.formatting import paragraph
 
 

@@ -158,7 +158,7 @@ def checked(
     """Cross-check, show, write, and raise where a verdict is WRONG or failed."""
     from cvxpriv.certify import crosscheck as cross_check
     from cvxpriv.certify.sections import crosscheck_facts, refused
-    from cvxpriv.cli.finish import write
+    from cvxpriv.cli.model_command import write
 
     if bug is not None and out is None:
         raise click.UsageError("--bug writes a script: give --out, the folder for it")

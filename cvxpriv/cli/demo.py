@@ -55,8 +55,8 @@ def demo(terminal: Terminal, table: str, out: str) -> None:
 
     Writes report.html, curve.png, mechanism.json, history.csv and tables as CSV into the folder.
     """
-    from cvxpriv.cli.finish import finish
     from cvxpriv.cli.mechanism_command import Asked, design
+    from cvxpriv.cli.model_command import finish
     from cvxpriv.solvers.registry import among_installed
     from cvxpriv.tables.datasets import SOURCES, joint_table
 

@@ -124,7 +124,7 @@ def _solvers() -> Iterator[Finding]:
 
 def _extensions() -> Iterator[Finding]:
     from cvxpriv.errors import ModelError
-    from cvxpriv.numerics.extensions import extension, extensions
+    from cvxpriv.numerics.packages import extension, extensions
 
     for group in GROUPS:
         for name, point in extensions(f"cvxpriv.{group}").items():

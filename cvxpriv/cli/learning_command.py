@@ -11,8 +11,15 @@ from typing import Any, TypeAlias
 import click
 from click.core import ParameterSource
 
-from cvxpriv.cli.declared import click_option, introduction_of, made, on_the_command_line, purpose_of, taken
-from cvxpriv.cli.finish import finish
+from cvxpriv.cli.model_command import (
+    click_option,
+    finish,
+    introduction_of,
+    made,
+    on_the_command_line,
+    purpose_of,
+    taken,
+)
 from cvxpriv.cli.options import crosscheck_option, endings, require_report_packages, require_writable, solvers_option
 from cvxpriv.cli.rows import RowOptions
 from cvxpriv.cli.terminal import Terminal, certified, watched, watching

@@ -14,16 +14,19 @@ import pandas as pd
 from cvxpriv.blocks.engines import engine_named
 from cvxpriv.certify.check import CrossCheck
 from cvxpriv.certify.sections import crosscheck_facts, refused
-from cvxpriv.cli.declared import (
+from cvxpriv.cli.drawn_rows import Drawing, Drawn
+from cvxpriv.cli.model_command import (
+    certify_option,
     click_option,
+    finish,
     introduction_of,
     made,
     on_the_command_line,
+    proved,
     purpose_of,
     taken,
+    write,
 )
-from cvxpriv.cli.drawn_rows import Drawing, Drawn
-from cvxpriv.cli.finish import certify_option, finish, proved, write
 from cvxpriv.cli.options import (
     Read,
     crosscheck_option,

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cvxpriv.cli.declared import click_option, made, on_the_command_line
-from cvxpriv.cli.finish import finish
+from cvxpriv.cli.model_command import click_option, finish, made, on_the_command_line
 from cvxpriv.cli.options import endings, require_report_packages, require_writable
 from cvxpriv.cli.terminal import Terminal, watched
 from cvxpriv.errors import DataError, ModelError, shown

@@ -20,9 +20,8 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from cvxpriv import models
 from cvxpriv.errors import ModelError
-from cvxpriv.numerics.extensions import extensions
+from cvxpriv.numerics.packages import extensions
 
 FILE = "help_pages.json"
 
@@ -70,7 +69,7 @@ def card_of(point: EntryPoint) -> Card:
 
 def card_of_class(model: Any) -> Card:
     """Return the card of a class; a model that learns has a command if it says how it reads rows, `on_rows`."""
-    from cvxpriv.cli.declared import purpose_of
+    from cvxpriv.cli.model_command import purpose_of
 
     learns_elsewhere = model.task == "learning" and not getattr(model, "on_rows", None)
     return Card(getattr(model, "command", ""), "" if learns_elsewhere else model.task, purpose_of(model))
@@ -96,6 +95,8 @@ COMMANDS = "cvxpriv.commands"
 """Entry points to click commands: ``cvxpriv NAME``."""
 CROSSCHECKS = "cvxpriv.crosschecks"
 """Entry points to click commands: ``cvxpriv crosscheck NAME``."""
+MODELS = "cvxpriv.models"
+"""Entry points to models."""
 
 
 class PluginGroup(click.Group):
@@ -183,7 +184,7 @@ class PluginGroup(click.Group):
     def _models(self) -> dict[str, tuple[EntryPoint, Card]]:
         """Return the models that have a command in this group by the command's name, importing none if it can be."""
         found = {}
-        for point in models.available().values() if self.making else ():
+        for point in extensions(MODELS).values() if self.making else ():
             try:
                 card = card_of(point)
             except Exception:  # somebody else's package: whatever it raises, the other commands work

@@ -10,8 +10,15 @@ import click
 
 from cvxpriv.certify.sections import crosscheck_section, crosscheck_tables
 from cvxpriv.cli.crosscheck import check_options, checked
-from cvxpriv.cli.declared import click_option, introduction_of, made, on_the_command_line, purpose_of, taken
-from cvxpriv.cli.finish import finish
+from cvxpriv.cli.model_command import (
+    click_option,
+    finish,
+    introduction_of,
+    made,
+    on_the_command_line,
+    purpose_of,
+    taken,
+)
 from cvxpriv.cli.options import (
     crosscheck_option,
     output_options,

@@ -60,7 +60,7 @@ def sweep(
     A run that is killed goes on where it was, when the command is given again. Writes sweep.csv, sweep.json and
     report.html into the folder. Exits with 3 when a task fails or does not converge.
     """
-    from cvxpriv.cli.finish import finish
+    from cvxpriv.cli.model_command import finish
     from cvxpriv.cli.options import require_report_packages, require_writable
     from cvxpriv.cli.sweep_plan import read_plan
     from cvxpriv.runs.sweep import sweep as swept
@@ -119,8 +119,8 @@ def _facts(model: str, frame: pd.DataFrame, names: list[str]) -> Facts:
 
 
 def _write_json(path: Path, frame: pd.DataFrame) -> Path:
+    from cvxpriv.numerics.packages import versions
     from cvxpriv.reports.document import records
     from cvxpriv.reports.files import write_text
-    from cvxpriv.reports.provenance import versions
 
     return write_text(path, json.dumps({"versions": versions(), "rows": records(frame)}, indent=1) + "\n")

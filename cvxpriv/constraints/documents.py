@@ -13,7 +13,7 @@ import numpy as np
 from cvxpriv.constraints.ready import ReadyConstraint
 from cvxpriv.errors import DataError, ModelError, shown, suggest
 from cvxpriv.numerics.doors import door
-from cvxpriv.numerics.extensions import extension, extensions
+from cvxpriv.numerics.packages import extension, extensions
 
 #: The entry points by which another package brings constraints: functions that return a `ReadyConstraint`.
 GROUP = "cvxpriv.constraints"

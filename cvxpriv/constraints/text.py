@@ -23,7 +23,7 @@ from cvxpriv.constraints.ready import ReadyConstraint
 from cvxpriv.constraints.utility import expected_distortion, output_marginal
 from cvxpriv.errors import DataError, ModelError, shown, suggest
 from cvxpriv.numerics.doors import door
-from cvxpriv.numerics.extensions import extensions
+from cvxpriv.numerics.packages import extensions
 from cvxpriv.tables.matrix_files import read_matrix
 
 

@@ -6,7 +6,7 @@ from cvxpriv.divergences.builtin import BUILT_IN, FAMILIES
 from cvxpriv.divergences.definition import FDivergence
 from cvxpriv.errors import ModelError, shown, suggest
 from cvxpriv.numerics.doors import door
-from cvxpriv.numerics.extensions import extension, extensions
+from cvxpriv.numerics.packages import extension, extensions
 
 #: The entry points by which another package brings divergences: an FDivergence, a function that returns one, or a line
 #: of text in t.

@@ -24,9 +24,14 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from cvxpriv.kkt.conic.certificates import clarabel_cones, solved_by_clarabel
 from cvxpriv.kkt.conic.data import Compilations, extract
-from cvxpriv.kkt.conic.program import ConeProgram, ConeResiduals, cone_residuals
+from cvxpriv.kkt.conic.program import (
+    ConeProgram,
+    ConeResiduals,
+    clarabel_cones,
+    cone_residuals,
+    solved_by_clarabel,
+)
 from cvxpriv.kkt.conic.solving import attempts
 from cvxpriv.kkt.coordinates import dense, held
 from cvxpriv.numerics.arrays import Array

@@ -29,8 +29,8 @@ from cvxpriv.numerics.arguments import real_numbers
 from cvxpriv.numerics.arrays import Array, read_only
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import versions
 from cvxpriv.reports.files import PathLike, read_text, write_text
-from cvxpriv.reports.provenance import versions
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.arrays import SUM_TOLERANCE, nonnegative_matrix
 from cvxpriv.tables.protection import PRIVATE, Protection

@@ -10,7 +10,7 @@ from importlib.metadata import EntryPoint
 from typing import Any
 
 from cvxpriv.errors import suggest
-from cvxpriv.numerics.extensions import extensions
+from cvxpriv.numerics.packages import extensions
 
 GROUP = "cvxpriv.models"
 

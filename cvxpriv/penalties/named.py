@@ -17,7 +17,7 @@ import numpy as np
 
 from cvxpriv.errors import ModelError, suggest
 from cvxpriv.numerics.doors import door
-from cvxpriv.numerics.extensions import extension, extensions
+from cvxpriv.numerics.packages import extension, extensions
 from cvxpriv.penalties.box import Box, Within
 from cvxpriv.penalties.concave import MCP, SCAD, CappedL1
 from cvxpriv.penalties.contract import CONVEX_STEPS, Penalty, require_penalty

@@ -11,9 +11,8 @@ from cvxpriv.mechanisms.disclosure import statement_of
 from cvxpriv.reports.facts import Fact, Facts, Section, Table
 from cvxpriv.reports.formatting import exact_zero, format_number
 from cvxpriv.runs import mechanism_facts as common
-from cvxpriv.runs.column_facts import columns_section, counts_section
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
-from cvxpriv.runs.sides import Sides
+from cvxpriv.runs.sides import Sides, columns_section, counts_section
 
 
 def alternating_facts(

@@ -36,10 +36,10 @@ from cvxpriv.runs.mechanism_run import Beside, MechanismRun, restored
 from cvxpriv.runs.options import Option, declared
 from cvxpriv.runs.saved import read_run
 from cvxpriv.runs.sides import PRIVATE_AND_PUBLIC, Sides
-from cvxpriv.schedules.history import History
+from cvxpriv.schedules.history import Context, History
 from cvxpriv.schedules.problem_starts import pieces, run_each
 from cvxpriv.schedules.running import run
-from cvxpriv.schedules.steps import Context, Loop, Sweep
+from cvxpriv.schedules.steps import Loop, Sweep
 from cvxpriv.tables.documents import table_of
 from cvxpriv.tables.joint import JointTable
 

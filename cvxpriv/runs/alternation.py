@@ -27,10 +27,10 @@ from cvxpriv.numerics.sizes import of_problem, require_feasible
 from cvxpriv.runs.problem_run import ProblemRun, unfinished
 from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.alternation import figures, stationarity
-from cvxpriv.schedules.history import AnyOf, Below, History, Moved
+from cvxpriv.schedules.history import AnyOf, Below, Context, History, Moved
 from cvxpriv.schedules.problem_starts import Init, run_pieces, starting_points
 from cvxpriv.schedules.running import run
-from cvxpriv.schedules.steps import Context, Loop, Sweep
+from cvxpriv.schedules.steps import Loop, Sweep
 
 KIND = "alternation"
 #: A pass that moves no entry by more than this share of the tolerance moves nothing.

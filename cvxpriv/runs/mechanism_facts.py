@@ -26,10 +26,9 @@ from cvxpriv.reports.formatting import exact_zero, format_number, is_number
 from cvxpriv.reports.heatmaps import heatmap_of
 from cvxpriv.reports.page import SHARED_DIGITS, rounded
 from cvxpriv.reports.text import csv_text
-from cvxpriv.runs.column_facts import columns_along, columns_of
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
 from cvxpriv.runs.noise_costs import costs_section, noise_section
-from cvxpriv.runs.sides import Sides
+from cvxpriv.runs.sides import Sides, columns_along, columns_of
 from cvxpriv.tables.joint import JointTable
 from cvxpriv.tables.small_counts import judged
 

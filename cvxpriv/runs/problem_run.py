@@ -29,8 +29,7 @@ from cvxpriv.runs.codec import decoded, starts_of
 from cvxpriv.runs.run import Run
 from cvxpriv.runs.saved import read_run
 from cvxpriv.schedules.alternation import placed
-from cvxpriv.schedules.history import History
-from cvxpriv.schedules.steps import Context
+from cvxpriv.schedules.history import Context, History
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

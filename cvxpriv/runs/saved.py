@@ -12,8 +12,8 @@ from typing import Any
 from cvxpriv import models
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.doors import door
+from cvxpriv.numerics.packages import versions
 from cvxpriv.reports.files import PathLike, read_document, write_text
-from cvxpriv.reports.provenance import versions
 
 FORMAT = "cvxpriv run"
 VERSION = 2

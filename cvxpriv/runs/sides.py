@@ -1,12 +1,26 @@
-"""A model's names for the two sides of a joint table and for the output of its mechanism."""
+"""The two sides of a table in a model: their names, what a recipient learns of their columns, and their counts."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
+import numpy as np
+
+from cvxpriv.mechanisms.codebook import Stated
+from cvxpriv.mechanisms.column_utility import column_utility, private_columns
+from cvxpriv.mechanisms.noisy_frequencies import NoisyCounts
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.later import pd
+from cvxpriv.reports.facts import Section, Table
+from cvxpriv.runs.mechanism_run import Beside, MechanismRun
 from cvxpriv.tables.datasets import SOURCES
+from cvxpriv.tables.joint import JointTable
+from cvxpriv.tables.small_counts import SMALL, with_totals, withheld
+
+Run = MechanismRun[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -68,3 +82,111 @@ PRIVATE_AND_PUBLIC = Sides(
     ),
     "Y",
 )
+
+
+def columns_of(run: Run, mechanism: Array | None = None) -> pd.DataFrame:
+    """Return what the output tells of each column: an adversary's guess of private ones, the use of public ones.
+
+    `mechanism`: That of another point of the curve. None: that of the run.
+    """
+    table, matrix = run.problem.table, run.mechanism if mechanism is None else mechanism
+    rows = table.records or 0
+    stated = NoisyCounts.of(table) if table.protection else Stated.of(table.public, table.p_x * rows)
+    public = column_utility(matrix, table.public, table.p_x, table.recipe, rows, stated)
+    return pd.concat([private_columns(table, matrix), public], ignore_index=True)
+
+
+def columns_along(run: Run, beside: Beside) -> pd.DataFrame | None:
+    """Return how often the best guess of each column from the output is right, by the utility of the curve's points."""
+    if beside.curve is None or not len(beside.mechanisms) or "utility" not in beside.curve:
+        return None
+    found = [columns_of(run, one).set_index("column")["guess_y"] for one in beside.mechanisms]
+    return pd.concat(
+        [beside.curve[["utility"]].reset_index(drop=True), pd.DataFrame(found).reset_index(drop=True)], axis=1
+    )
+
+
+def columns_section(run: Run, beside: Beside, sides: Sides) -> list[Section]:
+    """Return what a recipient learns of each column, and can no longer learn."""
+    found, title = columns_of(run), "What a recipient learns, and can no longer learn"
+    x, output = sides.public.symbol, sides.output
+    named = {"guess_nothing": "from nothing", "guess_y": f"from {output}", "guess_x": f"from {x}"}
+    text = (
+        f"From {output}, how often is the best guess of a row's value right? Beside it stand the guesses from nothing "
+        f"and from {x}. A row's worth is what a row of {output} counts in an estimate of frequencies, beside a row of "
+        "the column itself. The last column is half the width of a recipient's 95% interval for a frequency."
+    )
+
+    def table(places: str) -> Table:
+        cells = {heading: [f"{value:{places}}" for value in found[name]] for name, heading in named.items()}
+        worth = ["" if np.isnan(value) else f"{value:{places}}" for value in found["row_worth"]]
+        within = ["" if np.isnan(value) else f"± {value:{places}}" for value in found["within"]]
+        more = {"row's worth": worth, "frequencies": within}
+        return Table(pd.DataFrame({"column": found["column"], "role": found["role"], **cells, **more}))
+
+    notes = _column_notes(run, found, output)
+    along, tables = columns_along(run, beside), [table(".1%")]
+    if along is None:
+        notes.append(f"A higher rate tells more of a row: --curve 5 shows how often {output} then guesses each column.")
+    else:
+        shown = along.assign(**{name: [f"{value:.0%}" for value in along[name]] for name in along.columns[1:]})
+        tables.append(Table(shown, f"How often the best guess from {output} is right, by utility in nats."))
+    whole = Section(title, text, tables=tables, notes=notes)
+    return [replace(whole, shared=replace(whole, tables=[table(".0%")]), brief=replace(whole, text=""))]
+
+
+def _column_notes(run: Run, found: pd.DataFrame, output: str) -> list[str]:
+    """Return what decides how well a recipient knows frequencies."""
+    notes, lost = [], found[found["row_worth"] == 0.0]["column"].tolist()
+    if lost:
+        notes.append(f"No number of rows of {output} determines how often the values of {', '.join(lost)} occur.")
+    if run.problem.table.protection is None:
+        notes.append(
+            "A bundle states these frequencies, rounded: their width follows from the rounding and the number of rows, "
+            "at any rate."
+        )
+    else:
+        notes.append(
+            "A bundle states the noisy counts, and frequencies follow from them at any rate; where the outputs tell "
+            "more, from these."
+        )
+    if (found["role"] == "coarsened").any():
+        notes.append(f"Coarsened columns stand for classes: within a class {output} tells nothing.")
+    return notes
+
+
+MOST_CELLS = 300
+"""Number of cells of a table above which its counts are left out of the page."""
+BASE = 5
+"""Step to which counts are rounded for others."""
+HOW = (
+    f"Counts are rounded to {BASE}. A star stands for a count of 1 to {SMALL}, and for any other one that would give a "
+    f"small one away: of all tables with the other counts and these totals some have more than {SMALL} in its place. "
+    "A total that is withheld or rounded is no sum of what is shown."
+)
+
+
+def counts_section(table: JointTable, sides: Sides) -> list[Section]:
+    """Return the counts by public symbol and private value, with totals; nothing for large tables and probabilities."""
+    counts = table.counts
+    if counts is None or counts.size > MOST_CELLS:
+        return []
+    whole, title = with_totals(counts), f"Counts of {sides.public.symbol} and {sides.private.symbol}"
+    exact = [Table(_framed(table, whole.astype(object)), index=True)]
+    if table.protection is not None:
+        return [Section(title, f"Counts with {table.protection.noise}.", tables=exact)]
+    hidden = withheld(counts)
+    near = BASE * np.rint(whole / BASE).astype(int)
+    shown = _framed(table, np.where(hidden, "*", near.astype(object)))
+    shared = Section(title, HOW, tables=[Table(shown, index=True)])
+    small = int(((counts >= 1) & (counts <= SMALL)).sum())
+    some = "1 count is" if small == 1 else f"{small} counts are"
+    note = f"{some} from 1 to {SMALL}. A page for others, --page shareable, withholds such counts."
+    return [Section(title, tables=exact, notes=[note] if small else [], shared=shared)]
+
+
+def _framed(table: JointTable, cells: np.ndarray[tuple[int, ...], np.dtype[np.object_]]) -> pd.DataFrame:
+    """Return counts with public symbols down, private values across, and totals."""
+    names = [*table.public.labels, "all"]
+    index = pd.Index(names, name=", ".join(table.public.columns))
+    return pd.DataFrame(cells.T.tolist(), index=index, columns=[*table.private.labels, "all"])

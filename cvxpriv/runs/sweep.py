@@ -14,10 +14,10 @@ from cvxpriv.errors import ModelError, PrivacyError, shown, warn
 from cvxpriv.numerics.arguments import few
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import versions
 from cvxpriv.privacy.budget import Budget
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.progress import Pace, shown_pace
-from cvxpriv.reports.provenance import versions
 from cvxpriv.runs.saved import write_run
 from cvxpriv.runs.sweep_checkpoint import FORMAT, Checkpoint, CheckpointWarning, digest, opened
 from cvxpriv.runs.sweep_tasks import MOST_TASKS, Task, choices_of, positional_data, tasks_of

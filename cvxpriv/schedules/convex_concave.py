@@ -23,9 +23,9 @@ from cvxpriv.blocks.parts import named
 from cvxpriv.errors import DataError, SolverFailure
 from cvxpriv.numerics.arrays import Array, Values, single, starts_in
 from cvxpriv.schedules.alternation import placed, violation
-from cvxpriv.schedules.history import History
+from cvxpriv.schedules.history import Context, History
 from cvxpriv.schedules.running import run
-from cvxpriv.schedules.steps import Context, Loop, Sweep, Update
+from cvxpriv.schedules.steps import Loop, Sweep, Update
 
 KIND = "convex-concave"
 #: Relative move of every entry up to which a pass is the last, unless the price of slack grew.

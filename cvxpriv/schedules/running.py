@@ -11,18 +11,8 @@ from cvxpriv.blocks.block import Block
 from cvxpriv.errors import Disagreement, ModelError, PrivacyError
 from cvxpriv.numerics.arrays import Array, Values, put, starts_in, take
 from cvxpriv.numerics.doors import door
-from cvxpriv.schedules.steps import (
-    AnyStep,
-    Context,
-    Draw,
-    Loop,
-    LoopReport,
-    Parallel,
-    Public,
-    Sweep,
-    Update,
-    released_by,
-)
+from cvxpriv.schedules.history import Context, LoopReport
+from cvxpriv.schedules.steps import AnyStep, Draw, Loop, Parallel, Public, Sweep, Update, released_by
 
 
 @door

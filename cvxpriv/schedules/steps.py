@@ -12,73 +12,22 @@ until its own stopping rule holds, and leaves finished starts alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from cvxpriv.blocks.block import Block
-from cvxpriv.blocks.engines import Engine, Until
 from cvxpriv.errors import ModelError, PrivacyError
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.numerics.doors import door
 from cvxpriv.privacy.ledger import Release
 from cvxpriv.privacy.noise import Noise
-from cvxpriv.schedules.history import History, Stop
+from cvxpriv.schedules.history import Stop
 
 Cost = Sequence[Release] | Callable[[Values], Sequence[Release]]
 Measure = Callable[[Values], Mapping[str, Array]]
 Accelerator = Callable[[Callable[[Values], dict[str, Array]], dict[str, Array], int], Values]
-
-
-@door
-@dataclass
-class Context:
-    """The objects that one run shares among its steps.
-
-    Attributes
-    ----------
-    engine : Engine
-    history : History
-    callback : callable, optional
-        Called as `callback(loop, iteration, measured)` after each iteration of a loop that measures; returning True
-        ends the run as a keyboard interrupt would.
-    iteration : int
-        Iteration of the innermost loop that runs.
-    starts : ndarray of int
-        Numbers of the starts of the whole run that the current state holds.
-    noise : Noise
-        The source of randomness of the `Draw` steps.
-    ledger : list of Release
-        Their releases so far, with the costs.
-    published : list of mapping
-        The entries that each of them wrote, in the order of the ledger's steps.
-    interrupted : bool
-        Set by a keyboard interrupt or by the callback; loops then return their results so far.
-    overdue : bool
-        Set where the engine's deadline passed before a loop ended; loops then return their results so far.
-    """
-
-    engine: Engine
-    history: History = field(default_factory=History)
-    callback: Callable[[str, int, Mapping[str, Array]], bool | None] | None = None
-    iteration: int = 0
-    starts: npt.NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
-    noise: Noise = field(default_factory=Noise)
-    ledger: list[Release] = field(default_factory=list)
-    published: list[Values] = field(default_factory=list)
-    interrupted: bool = False
-    overdue: bool = False
-    reports: dict[str, LoopReport] = field(default_factory=dict)
-
-    @property
-    def ended(self) -> bool:
-        """Whether the work should end with its results so far."""
-        return self.interrupted or self.overdue
-
-    def look_at_the_clock(self) -> None:
-        """Set `overdue` where the engine's deadline has passed."""
-        self.overdue = self.overdue or (isinstance(self.engine, Until) and self.engine.over)
 
 
 @door
@@ -258,14 +207,6 @@ class Parallel(_Several):
             if both := seen & step.writes:
                 raise ModelError(f"parallel steps write {sorted(both)} twice: make them a Sweep, or let one write it")
             seen |= step.writes
-
-
-@dataclass(frozen=True)
-class LoopReport:
-    """The ending of a loop, per start: iterations done, and whether the stopping rule held."""
-
-    iterations: npt.NDArray[np.intp]
-    converged: npt.NDArray[np.bool_]
 
 
 @door

@@ -17,7 +17,7 @@ from typing import Any
 import cvxpy as cp
 
 from cvxpriv.errors import ModelError, shown, suggest
-from cvxpriv.numerics.extensions import extension, extensions
+from cvxpriv.numerics.packages import extension, extensions
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ from cvxpriv.models import ADMMSharing
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.penalties import LOSSES
 from cvxpriv.reports.pictures import COLOURS, MARKERS, blank, styled
+from cvxpriv.schedules.history import Context
 from cvxpriv.schedules.running import run
-from cvxpriv.schedules.steps import Context
 from cvxpriv.tables.datasets import load_a9a, load_gisette_like
 
 

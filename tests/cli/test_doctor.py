@@ -10,7 +10,7 @@ import pytest
 from cvxpriv import __version__
 from cvxpriv.cli import doctor as examination
 from cvxpriv.cli.failures import DONE, UNEXPECTED
-from cvxpriv.numerics import extensions as registered
+from cvxpriv.numerics import packages as registered
 
 from .conftest import Run
 

@@ -18,8 +18,9 @@ from cvxpriv_models.admm_sharing.schemes import SCHEMES
 from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.numerics.arrays import Array, single
 from cvxpriv.penalties import LOSSES
+from cvxpriv.schedules.history import Context
 from cvxpriv.schedules.running import run
-from cvxpriv.schedules.steps import Context, Sweep
+from cvxpriv.schedules.steps import Sweep
 
 
 def iterates(problem: Problem, scheme: str, rho: float, passes: int) -> list[dict[str, Array]]:

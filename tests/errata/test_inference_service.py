@@ -21,8 +21,8 @@ from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.divergences import divergence
 from cvxpriv.errors import NoGuaranteeWarning
 from cvxpriv.models import InferenceAsService
+from cvxpriv.schedules.history import Context
 from cvxpriv.schedules.running import run
-from cvxpriv.schedules.steps import Context
 from tests.models.inference_cases import augmented as augmented_of
 
 Array = NDArray[np.float64]

@@ -19,9 +19,8 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties import MCP, loss_named
 from cvxpriv.penalties.proximal import CONVEX, proximal, proximal_block
 from cvxpriv.privacy import GaussianNoise, PrivacyWarning, noise_scale
-from cvxpriv.schedules.history import History
+from cvxpriv.schedules.history import Context, History
 from cvxpriv.schedules.running import run as run_schedule
-from cvxpriv.schedules.steps import Context
 from tests.models.istdp_cases import correlated
 
 

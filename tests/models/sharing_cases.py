@@ -11,8 +11,9 @@ from sklearn.linear_model import LogisticRegression
 
 from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.schedules.history import Context
 from cvxpriv.schedules.running import run
-from cvxpriv.schedules.steps import Context, Sweep
+from cvxpriv.schedules.steps import Sweep
 
 CONVERGENT = ("averaged", "gauss_seidel", "proximal_jacobi")
 EVERY = tuple(SCHEMES)

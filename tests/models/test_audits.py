@@ -23,8 +23,8 @@ from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.models import ISTDP, ADMMSharing, RecycledADMM
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy import Audit, BallNoise, GaussianNoise, Noise, audit, gaussian_epsilon
+from cvxpriv.schedules.history import Context
 from cvxpriv.schedules.running import run as run_schedule
-from cvxpriv.schedules.steps import Context
 
 pytestmark = pytest.mark.slow
 

@@ -17,8 +17,9 @@ from scipy.optimize import minimize
 from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.errors import NotConverged, PrivacyError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.schedules.history import Context
 from cvxpriv.schedules.running import run
-from cvxpriv.schedules.steps import Context, Public, Update
+from cvxpriv.schedules.steps import Public, Update
 
 from .consensus_cases import HOUSE, UNEQUAL, model, shards
 from .consensus_recursion import even_gap, odd_gap, recursion_gaps

@@ -20,8 +20,9 @@ from cvxpriv.errors import ModelError, PrivacyError
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.penalties import loss_named
 from cvxpriv.privacy import EVERYONE, Noise, PrivacyWarning, audit, gaussian_delta, gaussian_mu, mu_beside
+from cvxpriv.schedules.history import Context
 from cvxpriv.schedules.running import run as run_schedule
-from cvxpriv.schedules.steps import Context, Draw
+from cvxpriv.schedules.steps import Draw
 from cvxpriv.tables.datasets import load_a9a
 from tests.models.sharing_cases import columns, split
 

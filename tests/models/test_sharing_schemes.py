@@ -18,8 +18,9 @@ from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.numerics.anderson import Anderson
 from cvxpriv.numerics.arrays import Array, Values, single
 from cvxpriv.penalties import ElasticNet
+from cvxpriv.schedules.history import Context
 from cvxpriv.schedules.running import run
-from cvxpriv.schedules.steps import Context, Sweep
+from cvxpriv.schedules.steps import Sweep
 
 from .sharing_cases import CONVERGENT, EVERY, columns, factors_of, pooled, small, split
 

@@ -18,8 +18,8 @@ from cvxpriv.blocks.engines import DCP
 from cvxpriv.blocks.parts import parts_of_problem, proposed
 from cvxpriv.errors import DataError, Disagreement, ModelError, SolverFailure
 from cvxpriv.runs.alternation import PATIENCE, _Floor
+from cvxpriv.schedules.history import Context
 from cvxpriv.schedules.problem_starts import drawn
-from cvxpriv.schedules.steps import Context
 
 RNG = np.random.default_rng(4)
 #: Singular values of 4, 1, .5 and .2: alternation closes a factor of 16 a pass.

@@ -11,9 +11,9 @@ from cvxpriv.blocks.engines import DCP, Checked, ClosedForm, engine_named
 from cvxpriv.errors import Disagreement, ModelError, PrivacyError
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.privacy import Noise, Release
-from cvxpriv.schedules.history import AnyOf, Below, Moved, Never, Stop
+from cvxpriv.schedules.history import AnyOf, Below, Context, Moved, Never, Stop
 from cvxpriv.schedules.running import run
-from cvxpriv.schedules.steps import Context, Draw, Invariant, Loop, Measure, Parallel, Public, Sweep, Update
+from cvxpriv.schedules.steps import Draw, Invariant, Loop, Measure, Parallel, Public, Sweep, Update
 from tests.toolkit.test_block import TARGET, projection
 
 KEYS = frozenset({"a", "b"})

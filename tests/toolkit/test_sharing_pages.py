@@ -14,9 +14,8 @@ from cvxpriv.errors import DataError
 from cvxpriv.models import PrivacyFunnel
 from cvxpriv.reports.facts import Fact, Facts, Section
 from cvxpriv.reports.page import for_page
-from cvxpriv.runs.column_facts import counts_section
 from cvxpriv.runs.mechanism_run import Beside
-from cvxpriv.runs.sides import PRIVATE_AND_PUBLIC
+from cvxpriv.runs.sides import PRIVATE_AND_PUBLIC, counts_section
 from cvxpriv.tables.joint import JointTable
 from cvxpriv.tables.small_counts import with_totals, withheld
 

@@ -14,8 +14,8 @@ from cvxpriv.certify.corpus.known import false_verdicts
 from cvxpriv.certify.verdicts import VERDICTS
 from cvxpriv.errors import CvxprivError
 from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import machine, versions
 from cvxpriv.reports.facts import Fact, Facts, Section, Table
-from cvxpriv.reports.provenance import machine, versions
 from cvxpriv.solvers.registry import installed, package_of
 
 PACKAGES = {name: package_of(name) for name in installed()}

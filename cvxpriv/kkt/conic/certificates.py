@@ -18,17 +18,14 @@ An infeasible or unbounded program need not have such a proof: maximising ``log 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from cvxpriv.kkt.conic.bounds import lower_bound
-from cvxpriv.kkt.conic.cones import ConeLayout
-from cvxpriv.kkt.conic.data import ConeData, finite
-from cvxpriv.kkt.conic.program import ConeProgram
+from cvxpriv.kkt.conic.data import ConeData
+from cvxpriv.kkt.conic.program import ConeProgram, clarabel_cones, solved_by_clarabel
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.solvers.registry import SOLVERS
 
 
 @dataclass(frozen=True)
@@ -172,38 +169,3 @@ def _misfit(compiled: ConeData, b: Array, tolerance: float) -> Array | None:
     P = sp.block_diag([sp.csc_array((size, size)), sp.eye_array(rows)], format="csc")
     point, _ = solved_by_clarabel(P, sp.hstack([A, -sp.eye_array(rows)], format="csc"), b, cones, tolerance)
     return None if point is None else point[size:]
-
-
-def solved_by_clarabel(
-    P: Any, A: Any, b: Array, cones: list[Any], tolerance: float, c: Array | None = None
-) -> tuple[Array | None, Array | None]:
-    """Return the minimiser of ``x'Px/2 + c'x`` over ``b - A x`` in the cones, and the dual, or None for each."""
-    import clarabel
-
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    for name, value in SOLVERS["CLARABEL"].timed_options(tolerance).items():
-        setattr(settings, name, value)
-    P, A = sp.csc_matrix(P), sp.csc_matrix(A)
-    linear = np.zeros(P.shape[0]) if c is None else c
-    try:
-        solution = clarabel.DefaultSolver(sp.triu(P, format="csc"), linear, A, b, cones, settings).solve()
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException:  # a panic of a solver written in Rust is no Exception
-        return None, None
-    return finite(solution.x), finite(solution.z)
-
-
-def clarabel_cones(layout: ConeLayout) -> list[Any]:
-    """Return CLARABEL's cones for the rows of a program."""
-    import clarabel
-
-    return [
-        *([clarabel.ZeroConeT(layout.zero)] if layout.zero else []),
-        *([clarabel.NonnegativeConeT(layout.nonneg)] if layout.nonneg else []),
-        *(clarabel.SecondOrderConeT(size) for size in layout.soc),
-        *(clarabel.PSDTriangleConeT(order) for order in layout.psd),
-        *(clarabel.ExponentialConeT() for _ in range(layout.exp)),
-        *(clarabel.GenPowerConeT(list(alpha), 1) for alpha in layout.power),
-    ]

@@ -13,10 +13,9 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from math import isqrt
 
-from cvxpriv.kkt.conic.certificates import clarabel_cones, solved_by_clarabel
 from cvxpriv.kkt.conic.cones import ConeLayout
 from cvxpriv.kkt.conic.cones.symmetric import triangle_indices
-from cvxpriv.kkt.conic.program import ConeProgram
+from cvxpriv.kkt.conic.program import ConeProgram, clarabel_cones, solved_by_clarabel
 from cvxpriv.numerics.arrays import Array
 
 __all__ = ["exponential_above", "inside", "semidefinite", "with_room"]

@@ -13,14 +13,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
 from cvxpriv.kkt.conic.cones import ConeLayout
-from cvxpriv.kkt.conic.data import extract
+from cvxpriv.kkt.conic.data import extract, finite
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.solvers.registry import SOLVERS
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,3 +183,38 @@ def cone_residuals(program: ConeProgram, x: Array, z: Array) -> ConeResiduals:
 
 def _size(*terms: Array) -> float:
     return 1.0 + max((float(np.abs(term).max(initial=0.0)) for term in terms), default=0.0)
+
+
+def solved_by_clarabel(
+    P: Any, A: Any, b: Array, cones: list[Any], tolerance: float, c: Array | None = None
+) -> tuple[Array | None, Array | None]:
+    """Return the minimiser of ``x'Px/2 + c'x`` over ``b - A x`` in the cones, and the dual, or None for each."""
+    import clarabel
+
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    for name, value in SOLVERS["CLARABEL"].timed_options(tolerance).items():
+        setattr(settings, name, value)
+    P, A = sp.csc_matrix(P), sp.csc_matrix(A)
+    linear = np.zeros(P.shape[0]) if c is None else c
+    try:
+        solution = clarabel.DefaultSolver(sp.triu(P, format="csc"), linear, A, b, cones, settings).solve()
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # a panic of a solver written in Rust is no Exception
+        return None, None
+    return finite(solution.x), finite(solution.z)
+
+
+def clarabel_cones(layout: ConeLayout) -> list[Any]:
+    """Return CLARABEL's cones for the rows of a program."""
+    import clarabel
+
+    return [
+        *([clarabel.ZeroConeT(layout.zero)] if layout.zero else []),
+        *([clarabel.NonnegativeConeT(layout.nonneg)] if layout.nonneg else []),
+        *(clarabel.SecondOrderConeT(size) for size in layout.soc),
+        *(clarabel.PSDTriangleConeT(order) for order in layout.psd),
+        *(clarabel.ExponentialConeT() for _ in range(layout.exp)),
+        *(clarabel.GenPowerConeT(list(alpha), 1) for alpha in layout.power),
+    ]

@@ -29,9 +29,9 @@ from cvxpriv.privacy import Budget, Noise, noise_source
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.progress import with_bar
 from cvxpriv.runs.shared_options import Watch
-from cvxpriv.schedules.history import History, Never
+from cvxpriv.schedules.history import Context, History, Never
 from cvxpriv.schedules.running import run as run_schedule
-from cvxpriv.schedules.steps import AnyStep, Context, Draw, Loop, Sweep, Update
+from cvxpriv.schedules.steps import AnyStep, Draw, Loop, Sweep, Update
 
 from . import algorithm, blocks, kkt, mechanism
 from .algorithm import LOOP

@@ -21,8 +21,9 @@ from cvxpriv.penalties import convex_penalty, loss_named
 from cvxpriv.penalties.contract import distance
 from cvxpriv.privacy import Noise, Release
 from cvxpriv.reports.files import PathLike
+from cvxpriv.schedules.history import Context
 from cvxpriv.schedules.running import run as run_schedule
-from cvxpriv.schedules.steps import Context, Sweep
+from cvxpriv.schedules.steps import Sweep
 
 from . import bounds, mechanism
 from .apart_messages import SPOKEN

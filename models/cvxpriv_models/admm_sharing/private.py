@@ -16,9 +16,8 @@ from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.progress import with_bar
 from cvxpriv.runs.learning_run import history_of_loop
 from cvxpriv.runs.shared_options import Watch
-from cvxpriv.schedules.history import History
+from cvxpriv.schedules.history import Context, History
 from cvxpriv.schedules.running import run as run_schedule
-from cvxpriv.schedules.steps import Context
 
 from . import bounds, labels, mechanism, spending
 from .algorithm import LOOP, Constraints

@@ -9,8 +9,7 @@ import numpy as np
 from cvxpriv.divergences import FDivergence
 from cvxpriv.numerics.arrays import Values, put, single, take
 from cvxpriv.numerics.later import pd
-from cvxpriv.schedules.history import History
-from cvxpriv.schedules.steps import Context
+from cvxpriv.schedules.history import Context, History
 
 from . import algorithm
 from .algorithm import AUTO

@@ -14,9 +14,9 @@ from cvxpriv.constraints.gate import brought_inside
 from cvxpriv.divergences.sides import slopes_of
 from cvxpriv.numerics.arrays import Array, Values, put, take
 from cvxpriv.runs.shared_options import Watch
-from cvxpriv.schedules.history import History
+from cvxpriv.schedules.history import Context, History
 from cvxpriv.schedules.running import run
-from cvxpriv.schedules.steps import Context, Loop
+from cvxpriv.schedules.steps import Loop
 
 from . import algorithm, closed_form, kkt
 from .algorithm import AUTO

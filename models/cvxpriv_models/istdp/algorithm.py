@@ -20,9 +20,9 @@ from cvxpriv.numerics.arrays import Array, single
 from cvxpriv.penalties.proximal import proximal_block
 from cvxpriv.reports.progress import with_bar
 from cvxpriv.runs.shared_options import Watch
-from cvxpriv.schedules.history import History
+from cvxpriv.schedules.history import Context, History
 from cvxpriv.schedules.running import run
-from cvxpriv.schedules.steps import Accelerator, Context, Loop
+from cvxpriv.schedules.steps import Accelerator, Loop
 
 from .gist import LOOP, Search, gist, initial_state
 from .problem import Problem

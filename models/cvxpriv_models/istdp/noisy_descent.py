@@ -21,9 +21,9 @@ from cvxpriv.penalties.proximal import proximal_block
 from cvxpriv.privacy import GaussianNoise, Noise, Release
 from cvxpriv.runs.learning_run import history_of_loop
 from cvxpriv.runs.shared_options import Watch
-from cvxpriv.schedules.history import Never
+from cvxpriv.schedules.history import Context, Never
 from cvxpriv.schedules.running import run
-from cvxpriv.schedules.steps import Context, Draw, Loop, Measure, Public, Sweep, Update
+from cvxpriv.schedules.steps import Draw, Loop, Measure, Public, Sweep, Update
 
 from .clipping import ClippedGradient
 from .closed_form import barzilai_borwein

@@ -18,9 +18,9 @@ from cvxpriv.numerics.arrays import Array, Values, single, stack
 from cvxpriv.penalties.proximal import proximal
 from cvxpriv.privacy import Claim, Noise, Release
 from cvxpriv.runs.learning_run import history_of_loop
-from cvxpriv.schedules.history import Never
+from cvxpriv.schedules.history import Context, Never
 from cvxpriv.schedules.running import run
-from cvxpriv.schedules.steps import Context, Draw, Loop, Measure, Sweep, Update
+from cvxpriv.schedules.steps import Draw, Loop, Measure, Sweep, Update
 
 from .clipping import ClippedGradient
 from .closed_form import barzilai_borwein

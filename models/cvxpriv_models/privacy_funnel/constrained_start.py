@@ -10,7 +10,7 @@ from cvxpriv.blocks.declaration import Known
 from cvxpriv.constraints.gate import brought_inside, missed
 from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.numerics.arrays import Array, Values
-from cvxpriv.schedules.steps import Context
+from cvxpriv.schedules.history import Context
 
 from . import algorithm, optimum
 from .algorithm import Constraints

@@ -21,10 +21,9 @@ from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.formatting import exact_zero, format_number
 from cvxpriv.reports.sliders import Slider
 from cvxpriv.runs import mechanism_facts as common
-from cvxpriv.runs.column_facts import columns_section, counts_section
 from cvxpriv.runs.mechanism_facts import interval, share
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
-from cvxpriv.runs.sides import PRIVATE_AND_PUBLIC
+from cvxpriv.runs.sides import PRIVATE_AND_PUBLIC, columns_section, counts_section
 from cvxpriv.runs.sliding import guesses_along, shared_curve, slider_of
 
 from .bound import FunnelBound

@@ -27,8 +27,8 @@ from cvxpriv.runs import shared_options as shared
 from cvxpriv.runs.mechanism_model import CurvePoints, MechanismModel, curve_points, runs_of
 from cvxpriv.runs.options import Option, declared
 from cvxpriv.runs.sides import Sides
+from cvxpriv.schedules.history import Context
 from cvxpriv.schedules.problem_starts import pieces, run_each
-from cvxpriv.schedules.steps import Context
 from cvxpriv.tables.joint import JointTable
 
 from . import algorithm, optimum

@@ -14,8 +14,7 @@ import numpy as np
 from cvxpriv.blocks.engines import Engine
 from cvxpriv.bounds.columns import Generation
 from cvxpriv.numerics.arrays import Array, Values
-from cvxpriv.schedules.history import History
-from cvxpriv.schedules.steps import Context, LoopReport
+from cvxpriv.schedules.history import Context, History, LoopReport
 
 from . import algorithm, closed_form
 from .bound import Clock, FunnelBound

@@ -147,8 +147,9 @@ def _finite(counts: IntArray, rate: float, level: float, time_limit: float) -> t
     told = 2.0 * _change(total_variation(records, size_x, share), size_x)
     joint = joint[:, joint.sum(axis=0) > 0.0]
     prover, most = Prover(joint), entropy(joint.sum(axis=0))
-    low = prover.at(min(max(rate - told, 0.0), most), GAP, time_limit).lower
-    reached = mutual_information(joint)
+    low, reached = 0.0, mutual_information(joint)
+    if rate > told:  # at a rate of 0 nothing need leak
+        low = prover.at(min(rate - told, most), GAP, time_limit).lower
     if rate + told < most:
         reached = prover.at(rate + told, GAP, time_limit).upper
     return max(low - leaked, 0.0), float(min(reached + leaked, np.log(size_s), np.log(size_x)))

@@ -20,9 +20,9 @@ from cvxpriv.errors import ModelError
 from cvxpriv.mechanisms.mechanism import given_mechanisms
 from cvxpriv.numerics.arrays import Array, IntArray, Values, put, single
 from cvxpriv.runs.shared_options import Watch
-from cvxpriv.schedules.history import History
+from cvxpriv.schedules.history import Context, History
 from cvxpriv.schedules.running import run
-from cvxpriv.schedules.steps import Context, Loop
+from cvxpriv.schedules.steps import Loop
 
 from . import algorithm, closed_form, optimum
 from .algorithm import Constraints

@@ -25,9 +25,9 @@ from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.progress import with_bar
 from cvxpriv.runs import shared_options as shared
 from cvxpriv.runs.options import Option, declared
-from cvxpriv.schedules.history import Below, History, Never
+from cvxpriv.schedules.history import Below, Context, History, Never
 from cvxpriv.schedules.running import run as run_schedule
-from cvxpriv.schedules.steps import AnyStep, Context, Draw, Loop, Measure, Public, Sweep, Update
+from cvxpriv.schedules.steps import AnyStep, Draw, Loop, Measure, Public, Sweep, Update
 
 from . import algorithm, kkt, options, private
 from .algorithm import LOOP

@@ -22,8 +22,9 @@ from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.penalties import convex_penalty, loss_named
 from cvxpriv.privacy import Noise
 from cvxpriv.reports.files import PathLike
+from cvxpriv.schedules.history import Context
 from cvxpriv.schedules.running import run as run_schedule
-from cvxpriv.schedules.steps import AnyStep, Context, Sweep
+from cvxpriv.schedules.steps import AnyStep, Sweep
 
 from . import kkt
 from .apart_messages import SPOKEN

@@ -26,9 +26,8 @@ from cvxpriv.numerics.sizes import MOST_POINTS, Size, of_learning, require_feasi
 from cvxpriv.reports.progress import with_bar
 from cvxpriv.runs import shared_options as shared
 from cvxpriv.runs.options import Option, declared
-from cvxpriv.schedules.history import History
+from cvxpriv.schedules.history import Context, History
 from cvxpriv.schedules.running import run
-from cvxpriv.schedules.steps import Context
 
 from . import algorithm, kkt, options
 from .conditions import ConvergenceConditions, conditions, sweep

@@ -25,9 +25,9 @@ from cvxpriv.privacy.gaussian import require_budget
 from cvxpriv.reports.progress import with_bar
 from cvxpriv.runs.learning_run import history_of_loop
 from cvxpriv.runs.shared_options import Watch
-from cvxpriv.schedules.history import History, Never
+from cvxpriv.schedules.history import Context, History, Never
 from cvxpriv.schedules.running import run as run_schedule
-from cvxpriv.schedules.steps import Context, Draw, Loop, Public, Sweep
+from cvxpriv.schedules.steps import Draw, Loop, Public, Sweep
 
 from .algorithm import LOOP, initial_state
 from .blocks import carry, dual_update, even_update, penalty_step

@@ -1,6 +1,6 @@
-"""Objects that installed packages add to the toolkit: entry points name them, and use imports them.
+"""Installed packages: the objects that they add to the toolkit, and the versions behind a result.
 
-A package declares, in its `pyproject.toml`,
+Entry points name the objects, and use imports them. A package declares, in its `pyproject.toml`,
 
     [project.entry-points."cvxpriv.penalties"]
     log-sum = "its_module:LogSum"
@@ -12,12 +12,18 @@ and `cvxpriv.commands`.
 from __future__ import annotations
 
 import os
+import platform
 import sys
+from collections.abc import Iterable
 from functools import cache
+from importlib import metadata
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from cvxpriv.errors import ModelError
+
+PACKAGES = ("numpy", "scipy", "cvxpy", "clarabel", "ecos", "scs", "osqp", "highspy")
+"""The packages on which numbers depend."""
 
 
 def extensions(group: str) -> dict[str, EntryPoint]:
@@ -56,3 +62,36 @@ def extension(group: str, name: str) -> Any:
         raise ModelError(
             f"{name!r} of {package} cannot be loaded ({type(error).__name__}: {error}): reinstall {package}"
         ) from error
+
+
+def versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
+    """Return the versions of cvxpriv, Python and some packages; ``"not installed"`` where one is missing.
+
+    >>> list(versions(["numpy"]))
+    ['cvxpriv', 'python', 'numpy']
+    """
+    return {
+        "cvxpriv": _version("cvxpriv"),
+        "python": platform.python_version(),
+        **{name: _version(name) for name in packages},
+    }
+
+
+def machine() -> dict[str, str]:
+    """Return the kind of machine: system, processor architecture, number of cores.
+
+    >>> sorted(machine())
+    ['cores', 'processor', 'system']
+    """
+    return {
+        "system": platform.system() or "unknown",
+        "processor": platform.machine() or "unknown",
+        "cores": str(os.cpu_count() or "unknown"),
+    }
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed"
