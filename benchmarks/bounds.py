@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from cvxpriv import datasets
-from cvxpriv.bounds.pricing import processor_time
 from cvxpriv.models import PrivacyFunnel
+from cvxpriv.numerics.sizes import processor_time
 from cvxpriv.tables.information import entropy
 from cvxpriv.tables.joint import JointTable
 

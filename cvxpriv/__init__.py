@@ -70,10 +70,9 @@ if TYPE_CHECKING:
     from cvxpriv.runs.saved import load as load
     from cvxpriv.runs.sweep import sweep as sweep
     from cvxpriv.runs.verification import verify as verify
-    from cvxpriv.schedules.history import Below as Below, History as History
+    from cvxpriv.schedules.history import Below as Below, Context as Context, History as History
     from cvxpriv.schedules.running import run as run
     from cvxpriv.schedules.steps import (
-        Context as Context,
         Draw as Draw,
         Invariant as Invariant,
         Loop as Loop,
@@ -132,9 +131,9 @@ _HOMES = {
     "runs.convex_concave": ("ConvexConcaveRun", "convex_concave"),
     "runs.saved": ("load",),
     "runs.sweep": ("sweep",),
-    "schedules.history": ("Below", "History"),
+    "schedules.history": ("Below", "Context", "History"),
     "schedules.running": ("run",),
-    "schedules.steps": ("Context", "Draw", "Invariant", "Loop", "Parallel", "Public", "Sweep", "Update"),
+    "schedules.steps": ("Draw", "Invariant", "Loop", "Parallel", "Public", "Sweep", "Update"),
     "tables.joint": ("Alphabet", "JointTable"),
     "tables.preparing": ("prepare",),
     "tables.recipe": ("Prepared", "Recipe"),

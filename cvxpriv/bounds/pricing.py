@@ -7,41 +7,17 @@ cost is below, weak duality gives a bound on the whole problem: `Pricing.bound`.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["INTERRUPTED", "OUT_OF_TIME", "Clock", "Priced", "Pricing", "Verified", "now", "processor_time"]
+__all__ = ["INTERRUPTED", "OUT_OF_TIME", "Clock", "Priced", "Pricing", "Verified"]
 
 
 Clock: TypeAlias = Callable[[], bool]
 """A clock that returns True once the time is over."""
-
-_seconds: ContextVar[Callable[[], float]] = ContextVar("seconds", default=time.monotonic)
-
-
-def now() -> float:
-    """Return the seconds that a search's limits are measured in: by the clock, but within `processor_time`."""
-    return _seconds.get()()
-
-
-@contextmanager
-def processor_time(usual: bool) -> Iterator[None]:
-    """Measure `usual` limits, which nobody asked for, in the processor seconds of this thread, others by the clock.
-
-    On a busy machine a search then ends after the same work.
-    """
-    before = _seconds.set(time.thread_time if usual else time.monotonic)
-    try:
-        yield
-    finally:
-        _seconds.reset(before)
-
 
 OUT_OF_TIME, INTERRUPTED = "the time limit was reached", "the keyboard ended the search"
 

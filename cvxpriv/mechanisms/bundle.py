@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from cvxpriv.mechanisms.codebook import Codebook, Stated, codebook
-from cvxpriv.mechanisms.column_utility import column_utility
+from cvxpriv.mechanisms.frequencies import column_utility
 from cvxpriv.mechanisms.likelihood import most_likely
 from cvxpriv.mechanisms.noisy_frequencies import NoisyCounts
 from cvxpriv.mechanisms.release import RELEASED, Channel

@@ -22,8 +22,9 @@ from functools import cached_property
 
 import numpy as np
 from scipy.optimize import nnls
+from scipy.special import betaincinv
 
-from cvxpriv.mechanisms.frequencies import clopper_pearson, extreme
+from cvxpriv.mechanisms.likelihood import extreme
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
 from cvxpriv.tables.alphabets import Alphabet
@@ -255,3 +256,10 @@ def stated_in(document: dict[str, object], inputs: Alphabet, rows: int) -> State
     if len(symbols) != len(inputs) or not ((shares >= 0) & (shares <= 1)).all() or not 0 < step <= NOTHING:
         raise ValueError("its stated frequencies are no shares of its symbols")
     return Stated(inputs, shares, step, rows)
+
+
+def clopper_pearson(counts: Array, rows: float, miss: float) -> Array:
+    """Return the ends of intervals of chances, ``(2, len(counts))``; each end misses with chance `miss` at most."""
+    low = np.where(counts > 0, betaincinv(np.maximum(counts, 1), rows - counts + 1, miss), 0.0)
+    high = np.where(counts < rows, betaincinv(counts + 1, np.maximum(rows - counts, 1), 1 - miss), 1.0)
+    return np.stack([low, high])

@@ -1,4 +1,6 @@
-"""The distribution of X that makes the drawn outputs most likely: expectation maximisation with a certified end.
+"""Distributions of X that fit the drawn outputs: the most likely one, and those that are extreme in a statistic.
+
+The most likely one is found by expectation maximisation with a certified end.
 
 With r the share of each output among the rows and q = p M its chance, the likelihood per row, ``r . log q``, is concave
 in p. A pass multiplies p by ``g = M (r/q)``, which never lowers it. At any p no distribution is better by more than
@@ -16,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cvxpriv.errors import DataError, NotConverged
+from cvxpriv.errors import DataError, NotConverged, SolverFailure
 from cvxpriv.numerics.arrays import Array
 
 TOLERANCE = 1e-10
@@ -110,3 +112,18 @@ def _inside(point: Array, step: Array) -> float:
 
 def _merit(used: Array, shares: Array, p: Array, barrier: float) -> float:
     return float(p.sum() - shares @ np.log(p @ used) - barrier * np.log(p).sum())
+
+
+def extreme(matrix: Array, statistic: Array, box: Array, sign: float) -> float:
+    """Return the least (sign 1) or the largest (sign -1) value of ``statistic . p`` over distributions in a box.
+
+    `box`: Ends of ``p @ matrix``, ``(2, columns)``. Raises SolverFailure: The linear program was not solved.
+    """
+    from scipy.optimize import linprog
+
+    rows = np.concatenate([matrix.T, -matrix.T])
+    ends = np.concatenate([box[1], -box[0]])
+    answer = linprog(sign * statistic, rows, ends, np.ones((1, len(statistic))), [1.0], bounds=(0.0, 1.0))
+    if answer.status != 0 or answer.fun is None:
+        raise SolverFailure(f"the range of a statistic was not found ({answer.message}): report this as a fault")
+    return float(np.clip(sign * answer.fun, 0.0, 1.0))

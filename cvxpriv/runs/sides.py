@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cvxpriv.mechanisms.codebook import Stated
-from cvxpriv.mechanisms.column_utility import column_utility, private_columns
+from cvxpriv.mechanisms.frequencies import column_utility, private_columns
 from cvxpriv.mechanisms.noisy_frequencies import NoisyCounts
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd

@@ -1,4 +1,4 @@
-"""How a solver is called: here or in a process of its own, and without the lines that it prints despite its settings.
+"""The place where a solver is called, here or in a process of its own, and silence for what it prints all the same.
 
 HiGHS prints its banner, OSQP a word on polishing. Their code is compiled and does not go through `sys.stdout`: the file
 descriptor is what has to point elsewhere.

@@ -24,9 +24,9 @@ from cvxpriv import datasets
 from cvxpriv.bounds import columns
 from cvxpriv.bounds.cells import parts_of_unit
 from cvxpriv.bounds.columns import Generation
-from cvxpriv.bounds.pricing import processor_time
 from cvxpriv.certify import crosscheck
 from cvxpriv.errors import DataError, ModelError
+from cvxpriv.numerics.sizes import processor_time
 from cvxpriv.tables.information import entropy, mutual_information
 
 ROUNDING = 1e-12  # sums of some hundred terms of size 1

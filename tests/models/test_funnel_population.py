@@ -40,6 +40,12 @@ def test_both_intervals_hold_the_known_truth_as_often_as_they_say(records: int) 
     assert sure >= binom.ppf(1e-3, studies, 0.95)
 
 
+def test_nothing_need_leak_where_nothing_need_be_told() -> None:
+    assert bound(TRUTH, 0.0).lower == 0.0
+    few = population_interval(drawn(TRUTH, 20, 0), rate_of(TRUTH, 0.2), replicates=20)
+    assert few.finite[0] == 0.0
+
+
 def test_the_finite_sample_interval_shrinks_to_the_table_s_own_optimum() -> None:
     rate = rate_of(TRUTH, 0.7)
     counts = np.round(TRUTH * 1e12).astype(np.int64)

@@ -27,10 +27,10 @@ from hypothesis import given, settings, strategies as st
 
 from cvxpriv import constraints, datasets
 from cvxpriv.bounds.merged_symbols import information_lost, merge, merged_table
-from cvxpriv.bounds.pricing import processor_time
 from cvxpriv.divergences import FDivergence, divergence
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.sizes import processor_time
 
 from .inference_cases import KINKED, PAPER, SMOOTH, g10, random_mechanisms
 

@@ -17,10 +17,10 @@ from scipy.optimize import linprog
 from cvxpriv import constraints
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.bounds.output_names import matched
-from cvxpriv.bounds.pricing import processor_time
 from cvxpriv.constraints import ReadyConstraint
 from cvxpriv.models import InferenceAsService
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.sizes import processor_time
 
 from .inference_cases import g10
 

@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cvxpriv.mechanisms.column_utility import column_utility, private_columns, worth
-from cvxpriv.mechanisms.frequencies import estimates
+from cvxpriv.mechanisms.frequencies import column_utility, estimates, private_columns, worth
 from cvxpriv.mechanisms.mechanism import Mechanism
 from cvxpriv.models import PrivacyFunnel
 from cvxpriv.tables.alphabets import Alphabet

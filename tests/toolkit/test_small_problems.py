@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cvxpriv.certify import Stored, crosscheck
+from cvxpriv.certify import Stored, crosscheck, task
 from cvxpriv.certify.corpus.known import INFEASIBLE, OPTIMAL, UNBOUNDED, false_verdicts
 from tests.toolkit.small_problems import SMALL, known_of
 
@@ -21,3 +21,11 @@ def test_no_verdict_on_a_small_problem_is_false(name: str) -> None:
     if known.status == OPTIMAL:
         right = own.loc[own["verdict"] == "agrees", "objective"]
         assert right.size == 0 or max(map(known.error, right)) < 1e-5
+
+
+@pytest.mark.parametrize("name", list(SMALL)[::9])
+def test_what_is_beyond_doubt_is_not_changed_by_settling_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = ["solver", "verdict", "known_by"]
+    usual = crosscheck(SMALL[name][0]()).table[told]
+    monkeypatch.setattr(task, "_beyond_doubt", lambda *_: False)
+    assert crosscheck(SMALL[name][0]()).table[told].equals(usual)

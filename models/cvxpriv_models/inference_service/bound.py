@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxpriv.bounds.merged_symbols import information_lost, merge, merged_table
-from cvxpriv.bounds.pricing import now
 from cvxpriv.bounds.service_certificate import ServiceCertificate
 from cvxpriv.divergences import FDivergence
 from cvxpriv.errors import Disagreement, ModelError, SolverFailure
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.sizes import now
 from cvxpriv.tables.information import mutual_information
 from cvxpriv.tables.joint import JointTable
 

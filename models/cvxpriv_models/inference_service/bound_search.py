@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cvxpriv.bounds.pricing import now
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.sizes import now
 
 from .cells_of_s import Verified, verify
 from .crossover import ARRIVED, Columns, cross_over, extended

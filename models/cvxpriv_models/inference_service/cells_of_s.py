@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cvxpriv.bounds.pricing import now
 from cvxpriv.numerics.arrays import Array, IntArray
+from cvxpriv.numerics.sizes import now
 
 from .pricing import Inner, Pricing
 

@@ -11,7 +11,6 @@ from dataclasses import replace
 import numpy as np
 
 from cvxpriv.bounds.merged_symbols import information_lost, merged_table
-from cvxpriv.bounds.pricing import now
 from cvxpriv.bounds.service_certificate import KNOWN, ServiceCertificate
 from cvxpriv.certify.cases import case_of_block
 from cvxpriv.certify.problem_checks import capable
@@ -19,6 +18,7 @@ from cvxpriv.divergences import FDivergence
 from cvxpriv.errors import DataError
 from cvxpriv.kkt.conic.solving import solve_conic
 from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.numerics.sizes import now
 from cvxpriv.solvers.registry import among_installed, solver_spec
 
 from . import kkt, measures

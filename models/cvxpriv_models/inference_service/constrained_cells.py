@@ -9,8 +9,8 @@ import numpy as np
 
 from cvxpriv.bounds.check_constrained_service_certificate import Cost, short
 from cvxpriv.bounds.check_service_certificate import GRID
-from cvxpriv.bounds.pricing import now
 from cvxpriv.numerics.arrays import Array, Flags
+from cvxpriv.numerics.sizes import now
 
 from .cell_numbers import At, Part
 from .cells_of_s import bisected, kl_to_prior

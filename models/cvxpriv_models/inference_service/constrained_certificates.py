@@ -14,12 +14,12 @@ import numpy as np
 
 from cvxpriv.bounds.check_constrained_service_certificate import Cost, short
 from cvxpriv.bounds.merged_symbols import information_lost, merged_table
-from cvxpriv.bounds.pricing import now
 from cvxpriv.bounds.service_certificate import KNOWN, ConstrainedServiceCertificate, ServiceCertificate
 from cvxpriv.constraints import ReadyConstraint
 from cvxpriv.divergences import divergence
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.sizes import now
 
 from .cell_numbers import LARGEST, parts_of
 from .certificates import certificate_of

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from cvxpriv.bounds.master import Master
-from cvxpriv.bounds.pricing import now
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.sizes import now
 
 from .crossover import Columns
 from .local_maxima import distinct

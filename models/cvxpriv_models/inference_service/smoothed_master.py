@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cvxpriv.bounds.pricing import now
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.simplex import simplex_grid
+from cvxpriv.numerics.sizes import now
 
 from .local_maxima import distinct, sharpened
 from .pricing import Inner, Pricing, Surface

@@ -9,9 +9,10 @@ import numpy as np
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.bounds.columns import Generated, Generation
 from cvxpriv.bounds.output_names import matched, placed
-from cvxpriv.bounds.pricing import INTERRUPTED, now
+from cvxpriv.bounds.pricing import INTERRUPTED
 from cvxpriv.constraints.gate import brought_inside, missed
 from cvxpriv.numerics.arrays import Array, single
+from cvxpriv.numerics.sizes import now
 
 from .bound_search import FLOOR, Found, value_of
 from .joint import joint as joint_block

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from cvxpriv.bounds.pricing import now
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.sizes import now
 
 from . import closed_form, interior, kkt
 from .any_conjugate import conjugate_of

@@ -16,13 +16,16 @@ from functools import cache
 
 import numpy as np
 
-from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.arrays import Array, IntArray
 from cvxpriv.numerics.simplex import simplex_grid
 from cvxpriv.tables.information import entropy, mutual_information
 
-from .pricing_search import TINY, on_all_symbols, pairs
+from .pricing_search import TINY, pairs
 
 HALVINGS = 60
+
+NEGLIGIBLE_WEIGHT = 1e-10
+"""A symbol with less posterior probability leaves a column: the column is then another, still exact one."""
 
 SMALL_X = 6
 """Number of public symbols up to which posteriors on a grid are the first columns."""
@@ -49,6 +52,15 @@ AHEAD = 2e-14
 
 LONGEST = 0.8
 """Longest step towards an empty cell."""
+
+
+def on_all_symbols(size: int, supports: IntArray, weights: Array) -> Array:
+    """Columns (size, n) from supports (n, F) and weights (n, F); negligible weights leave, sums are 1."""
+    kept = np.where(weights < NEGLIGIBLE_WEIGHT, 0.0, weights)
+    kept = kept / kept.sum(axis=1, keepdims=True)
+    columns = np.zeros((size, len(supports)))
+    columns[supports.T, np.arange(len(supports))] = kept.T
+    return columns
 
 
 def utility(p_x: Array, mechanism: Array) -> float:

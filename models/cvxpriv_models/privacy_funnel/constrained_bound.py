@@ -13,10 +13,11 @@ from cvxpriv.bounds.check_certificate import SHORT
 from cvxpriv.bounds.columns import Generated, Generation
 from cvxpriv.bounds.merged_symbols import merge, merged_table
 from cvxpriv.bounds.output_names import matched
-from cvxpriv.bounds.pricing import INTERRUPTED, now
+from cvxpriv.bounds.pricing import INTERRUPTED
 from cvxpriv.constraints.gate import missed
 from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.sizes import now
 
 from .bound import CLAIM_SHARE, LEAST_CLAIM_ROOM, Clock, FunnelBound, bound
 from .column_constraints import ColumnConstraints

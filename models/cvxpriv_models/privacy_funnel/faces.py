@@ -11,9 +11,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from cvxpriv.blocks.declaration import Constraint, Known, constraints_of
-from cvxpriv.kkt.conic.certificates import clarabel_cones, solved_by_clarabel
 from cvxpriv.kkt.conic.cones import ConeLayout
-from cvxpriv.kkt.conic.program import ConeProgram
+from cvxpriv.kkt.conic.program import ConeProgram, clarabel_cones, solved_by_clarabel
 from cvxpriv.numerics.arrays import Array
 
 from .problem import Problem

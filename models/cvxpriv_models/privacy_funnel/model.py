@@ -14,14 +14,13 @@ from numpy.typing import ArrayLike
 from cvxpriv import datasets
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.engines import Engine, engine_named
-from cvxpriv.bounds.pricing import processor_time
 from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arguments import require_callback
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
-from cvxpriv.numerics.sizes import Size, of_mechanism, require_feasible
+from cvxpriv.numerics.sizes import Size, of_mechanism, processor_time, require_feasible
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs import shared_options as shared
 from cvxpriv.runs.mechanism_model import CurvePoints, MechanismModel, curve_points, runs_of

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxpriv.bounds.master import Master
-from cvxpriv.bounds.pricing import now
 from cvxpriv.errors import SolverFailure
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.sizes import now
 from cvxpriv.tables.information import entropy, mutual_information
 from cvxpriv.tables.joint import JointTable
 

@@ -25,9 +25,9 @@ from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array, IntArray
 from cvxpriv.tables.information import entropy
 
-from .columns import SMALL_X, Solved, first_columns, joint_newton
+from .columns import SMALL_X, Solved, first_columns, joint_newton, on_all_symbols
 from .pricing_faces import face_minimum, rounding
-from .pricing_search import FaceFunction, descend, edge_minima, newton, on_all_symbols, pairs
+from .pricing_search import FaceFunction, descend, edge_minima, newton, pairs
 from .pricing_wide import Found, wide_search
 from .silent_polytope import listed_silent
 

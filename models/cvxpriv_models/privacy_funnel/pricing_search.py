@@ -133,8 +133,6 @@ TINY = float(np.finfo(np.float64).tiny)
 SETTLED = 1e-13
 """Newton's method ends with a step that gains less than this everywhere, nats."""
 
-NEGLIGIBLE_WEIGHT = 1e-10
-"""A symbol with less posterior probability leaves a column: the column is then another, still exact one."""
 
 LEAST_WEIGHT = 1e-14
 """A weight below this leaves the support."""
@@ -219,12 +217,3 @@ def newton(function: FaceFunction, w: Array, steps: int = 6) -> Array:
         if gain <= SETTLED:
             break
     return w
-
-
-def on_all_symbols(size: int, supports: IntArray, weights: Array) -> Array:
-    """Columns (size, n) from supports (n, F) and weights (n, F); negligible weights leave, sums are 1."""
-    kept = np.where(weights < NEGLIGIBLE_WEIGHT, 0.0, weights)
-    kept = kept / kept.sum(axis=1, keepdims=True)
-    columns = np.zeros((size, len(supports)))
-    columns[supports.T, np.arange(len(supports))] = kept.T
-    return columns
