@@ -61,13 +61,16 @@ class Factor:
 
     @cached_property
     def gram(self) -> Array:
-        """The Gram matrix G of the smaller side."""
+        """The Gram matrix G of the smaller side; products too small for LAPACK's eigenvalues are 0."""
         if self.tall:
-            return weighted_gram(self.stored, None if self.heights is None else self.heights**2)
-        if self.plain is not None and self.heights is not None:
-            return np.asarray(self.heights[:, None] * self.plain.gram * self.heights)
-        product = self.part @ self.part.T
-        return np.asarray(product.toarray() if sparse.issparse(product) else product)
+            found = weighted_gram(self.stored, None if self.heights is None else self.heights**2)
+        elif self.plain is not None and self.heights is not None:
+            found = self.heights[:, None] * self.plain.gram * self.heights
+        else:
+            product = self.part @ self.part.T
+            found = np.asarray(product.toarray() if sparse.issparse(product) else product)
+        found[np.abs(found) < LEAST**2] = 0.0
+        return found
 
     @cached_property
     def eigenvalues(self) -> Array:
