@@ -91,6 +91,10 @@ class Nodes:
         assert self.nursery.wait(120) == 0
 
 
+#: A message that carries nothing: a node that waited long, on a busy machine, asks again.
+EMPTY = {"poll"}
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     create_team(tmp_path / "team")
@@ -147,7 +151,7 @@ def fit(folder: Path, options: list[str], passes: int, solve: str, **given: Any)
     log = holder.log.frame()
     edges = log[(log["sender"] != HOLDER) & (log["receiver"] != HOLDER)]
     assert set(zip(edges["sender"], edges["receiver"], strict=True)) == set(GRAPH.to_directed().edges)
-    assert set(log["kind"][log["receiver"] == HOLDER]) <= {kind for kind, _, _ in SPOKEN.statement("party")}
+    assert set(log["kind"][log["receiver"] == HOLDER]) - EMPTY <= {kind for kind, _, _ in SPOKEN.statement("party")}
     return run, holder
 
 
@@ -173,7 +177,7 @@ def test_twenty_kills_of_private_nodes_release_each_pass_once_and_rightly(
     assert run.accounting.secure
     assert run.accounting.releases == 25  # each touches the records of one node
     kinds = [entry.kind for entry in holder.log.entries if entry.sender in NODES and entry.receiver == HOLDER]
-    assert set(kinds) == {"hello", "agreed", "released", "reused"}
+    assert set(kinds) - EMPTY == {"hello", "agreed", "released", "reused"}
     assert kinds.count("released") == 500
     for place, name in enumerate(NODES):
         ledger = json.loads((folder / name / "ledger.json").read_text())
