@@ -36,7 +36,7 @@ Priced = Sequence[tuple[Lines, Array]]
 
 @dataclass(frozen=True, eq=False)
 class BentCosts:
-    """What a column costs beside g, where some costs bend.
+    """The costs of a column beside g, where some of them bend.
 
     `bent`: Costs that bend, each with its prices.
     `lines`: Costs from lines, each with its prices.

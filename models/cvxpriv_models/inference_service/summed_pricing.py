@@ -183,7 +183,7 @@ class SummedPricing:
         return replace(self.plain, solve=solve, smooth=False), alpha
 
     def _bent(self, costs: SummedCosts, mu: Array) -> BentCosts | None:
-        """What costs that bend ask of a column, with all beside them; None where none has a price."""
+        """The demands of costs that bend on a column, with all beside them; None where none has a price."""
         asked, every, at = self.asked, list[Array](), 0
         for one in (*asked.lines, *asked.bent):
             every.append(mu[at : at + len(one.ends)])
@@ -202,7 +202,7 @@ class SummedPricing:
         return BentCosts(bent, lines, known, costs.allowed, self.plain.p_y, self._curved)
 
     def _curved(self, c: Array, x: Array) -> tuple[Array, Array, Array]:
-        """What a column is worth without kinks of f, the slope of that, and minus its second derivatives."""
+        """The worth of a column without kinks of f, its slope, and minus its second derivatives."""
         p_y, beta, hinges = self.plain.p_y, self.plain.beta, self._hinges
         ratio = np.maximum(x / p_y, LEAST)
         cost, slope = self.bare.price(ratio), self.bare.slope(ratio)
