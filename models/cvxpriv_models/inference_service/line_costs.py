@@ -52,7 +52,7 @@ class Lines:
     @property
     def size(self) -> int:
         """The number of lines, each of "away" with its mirror image."""
-        return self.lines.shape[1] * (2 if self.sort == "away" else 1)
+        return int(self.lines.shape[1]) * (2 if self.sort == "away" else 1)
 
     def costs(self, x: Array) -> Array:
         """Return the costs of columns, (n, k).
