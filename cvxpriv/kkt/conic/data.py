@@ -84,7 +84,7 @@ class Compilations:
         """Forget what was compiled of other expressions or with other values."""
         subject = (problem.objective, *problem.constraints)
         given = [parameter.value for parameter in problem.parameters()]
-        values = [sp.csr_array(value).toarray() if sp.issparse(value) else value for value in given]
+        values = [value.toarray() if hasattr(value, "toarray") else value for value in given]
         same = len(subject) == len(self._subject) and all(a is b for a, b in zip(subject, self._subject, strict=True))
         if not (same and all(np.array_equal(a, b) for a, b in zip(values, self._values, strict=True))):
             self._begun.clear()
