@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from cvxpriv.bounds import pricing
 from cvxpriv.bounds.master import Master
 from cvxpriv.errors import SolverFailure
+from cvxpriv.numerics import sizes
 
 TOLERANCE = 1e-9  # HiGHS solves to 1e-10
 
@@ -76,12 +76,12 @@ def test_usual_limits_count_the_processor_and_limits_that_are_asked_for_the_cloc
 ) -> None:
     clock, worked = 100.0, 7.0  # a thread that has a tenth of its processor
     times = SimpleNamespace(monotonic=lambda: clock, thread_time=lambda: worked)
-    monkeypatch.setattr(pricing, "time", times)
+    monkeypatch.setattr(sizes, "time", times)
     for usual, spent in ((True, 5.0), (False, 50.0)):
-        with pricing.processor_time(usual):
-            begun = last = pricing.now()
+        with sizes.processor_time(usual):
+            begun = last = sizes.now()
             for _ in range(1000):
                 clock, worked = clock + 0.05, worked + 0.005
-                assert pricing.now() >= last
-                last = pricing.now()
+                assert sizes.now() >= last
+                last = sizes.now()
         assert last - begun == pytest.approx(spent, abs=1e-9)
