@@ -143,7 +143,7 @@ class BentCosts:
         _, w, turn = smoothed(weights, x @ weights.lines, barrier)
         g = (slope - self._tangent(x) - w @ weights.lines.T)[:, some] + barrier[:, None] * p / x[:, some]
         second = sum(one.bends(x, prices) for one, prices in self.bent) + weights.lines @ (turn @ weights.lines.T)
-        second = second[(slice(None), *np.ix_(some, some))]
+        second = second[:, some][:, :, some]
         second = second + (bend[:, some] + barrier[:, None] * p / x[:, some] ** 2)[:, :, None] * np.eye(len(p))
         scale = 1.0 / np.sqrt(np.einsum("nyy->ny", second))
         right = np.stack([g * scale, scale], axis=2)
@@ -177,7 +177,7 @@ def smoothed(weights: Weights, value: Array, barrier: Array) -> tuple[Array, Arr
     large = high - small
     w = np.where(value > 0.0, large, small)
     rate = 1.0 / (mu / small**2 + mu / large**2)
-    turn = np.where(free, rate, 0.0)[:, :, None] * np.eye(len(free))
+    turn = np.where(free, rate, 0.0)[:, :, None] * np.eye(free.size)
     logs = np.where(free, mu * (np.log(small) + np.log(large)), 0.0).sum(axis=1)
     for member, total in zip(weights.group > 0.0, weights.sums, strict=True):
         below = value[:, member].max(axis=1, keepdims=True) - value[:, member]

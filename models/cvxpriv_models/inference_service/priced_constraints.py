@@ -74,6 +74,11 @@ class PricedConstraints:
         return self.epsilon is None and self.low == 0.0 and self.high == np.inf and not self.summed
 
     @property
+    def costs(self) -> tuple[Lines | Bent, ...]:
+        """Costs of columns, those from lines first."""
+        return (*self.lines, *self.bent)
+
+    @property
     def named(self) -> bool:
         """Whether outputs have names."""
         return bool(self.distortions) or self.forbidden is not None
@@ -81,7 +86,7 @@ class PricedConstraints:
     @property
     def summed(self) -> bool:
         """Whether more is asked than of single columns that are all alike."""
-        return self.named or bool(self.lines or self.bent) or min(self.peak, self.moved, self.moved_on_average) < np.inf
+        return self.named or bool(self.costs) or min(self.peak, self.moved, self.moved_on_average) < np.inf
 
     def without_sums(self, problem: Problem, why: str = "") -> PricedConstraints:
         """Return the conditions on each column alone that have a pricing of their own; all others are left out."""
@@ -159,13 +164,16 @@ def _read(found: PricedConstraints, one: ReadyConstraint, problem: Problem, apar
     costs = costs_of(one, problem)
     if costs is None:
         return NOT_COUNTED.get(kind, f"the bound knows no constraint of the kind {kind}")
-    bent = isinstance(costs, Bent)
     every: tuple[Bent | Lines, ...] = (costs,) if isinstance(costs, Bent) else costs
     if sum(len(one.ends) for one in every) > MOST_SUMS:
         return MANY_SUMS
-    if not all(np.isfinite(one.ends).all() and (bent or np.isfinite(one.lines).all()) for one in every):
+    if not all(
+        np.isfinite(one.ends).all() and (isinstance(one, Bent) or np.isfinite(one.lines).all()) for one in every
+    ):
         return NOT_FINITE
-    return replace(found, **{"bent" if bent else "lines": (*(found.bent if bent else found.lines), *every)})
+    if isinstance(costs, Bent):
+        return replace(found, bent=(*found.bent, costs))
+    return replace(found, lines=(*found.lines, *costs))
 
 
 def _forbidding(found: PricedConstraints, one: ReadyConstraint, problem: Problem) -> PricedConstraints | str:

@@ -101,7 +101,7 @@ class SummedPricing:
             ends.append(asked.moved_on_average)
         size = len(self.plain.p_y)
         ends += size * [asked.moved] if asked.moved < np.inf else []
-        ends += [end for one in (*asked.lines, *asked.bent) for end in one.ends]
+        ends += [end for one in asked.costs for end in one.ends]
         return np.array(ends)
 
     def sums(self, c: IntArray, x: Array) -> Array:
@@ -185,7 +185,7 @@ class SummedPricing:
     def _bent(self, costs: SummedCosts, mu: Array) -> BentCosts | None:
         """The demands of costs that bend on a column, with all beside them; None where none has a price."""
         asked, every, at = self.asked, list[Array](), 0
-        for one in (*asked.lines, *asked.bent):
+        for one in asked.costs:
             every.append(mu[at : at + len(one.ends)])
             at += len(one.ends)
         own = every[len(asked.lines) :]
