@@ -40,8 +40,8 @@ HELD = "blocks hold each other by a constraint or a kink that they share: join t
 #: and the residual did not fall below this share of what it was.
 PATIENCE, STANDS, FALLS = 50, 1e-8, 0.9
 FLOOR = (
-    "no progress in 50 passes: the residual stays near {:.1e}, as near as these solves come; ask more of the solver "
-    "(tolerance=), or less of the run (tol=)"
+    f"no progress in {PATIENCE} passes: the residual stays near {{:.1e}}, as near as these solves come; ask more of "
+    "the solver (tolerance=), or less of the run (tol=)"
 )
 
 Groups = Sequence[Sequence[cp.Variable]]
