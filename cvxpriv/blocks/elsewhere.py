@@ -14,11 +14,15 @@ from typing import Any
 import cvxpy as cp
 
 from cvxpriv.blocks.block import Block
-from cvxpriv.errors import CvxprivError, SolverFailure
+from cvxpriv.errors import CvxprivError, ModelError, SolverFailure, shown
+from cvxpriv.numerics.arguments import finite_double
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.solvers.chain import Attempt, Solution, Solved, solve
 from cvxpriv.solvers.isolation import Worker
 from cvxpriv.solvers.registry import fallback_chain
+
+SHORTEST = 0.001
+"""Least time for a call in seconds: within less nobody answers, and each try costs the start of a process."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,10 @@ class Elsewhere:
 
     seconds: float
     worker: Worker = field(default_factory=Worker, compare=False)
+
+    def __post_init__(self) -> None:
+        if not finite_double(self.seconds) >= SHORTEST:
+            raise ModelError(f"isolate={shown(self.seconds)} is not a finite number >= {SHORTEST}")
 
     def solve(
         self,
