@@ -8,6 +8,8 @@ COVERAGE ?=
 PYTHONS ?=
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
+# Byte code is kept: two workers, and each process that a test starts, would compile the same thousand modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 export CVXPRIV_CACHE ?= $(CURDIR)/.cache/datasets
 
 .PHONY: help demo parties test lint format types check check-all mutate bench papers docs packages clean

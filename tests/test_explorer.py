@@ -8,12 +8,12 @@ from types import SimpleNamespace
 
 import pytest
 
-marimo = pytest.importorskip("marimo")
 EXPLORER = Path(__file__).parents[1] / "examples/explorer.py"
 
 
 @pytest.mark.slow
 def test_the_explorer_shows_mechanism_band_and_adversary() -> None:
+    pytest.importorskip("marimo")
     app = runpy.run_path(str(EXPLORER), run_name="explorer")["app"]
     _, defined = app.run()
     assert defined["run"].converged
@@ -27,6 +27,7 @@ def test_the_explorer_shows_mechanism_band_and_adversary() -> None:
 
 @pytest.mark.slow
 def test_what_cannot_be_is_said_in_the_page() -> None:
+    pytest.importorskip("marimo")
     app = runpy.run_path(str(EXPLORER), run_name="explorer")["app"]
     chosen = {"model": "inference as a service", "divergence": "no such", "rate": 0.8, "beta": 0.1, "epsilon": 0.0}
     _, defined = app.run(defs={name: SimpleNamespace(value=value) for name, value in chosen.items()})

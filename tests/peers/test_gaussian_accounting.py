@@ -6,11 +6,10 @@ import pytest
 
 from cvxpriv.privacy import Release, account_ledger
 
-dp_accounting = pytest.importorskip("dp_accounting")
-
 
 @pytest.mark.parametrize(("mu", "releases", "delta"), [(0.2, 20, 1e-5), (1.0, 1, 1e-6), (0.05, 500, 1e-6)])
 def test_the_peers_accountants_bound_the_exact_composition_from_above(mu: float, releases: int, delta: float) -> None:
+    dp_accounting = pytest.importorskip("dp_accounting")
     from dp_accounting.pld import PLDAccountant
     from dp_accounting.rdp import RdpAccountant
 

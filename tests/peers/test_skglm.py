@@ -15,8 +15,6 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties import MCP
 from tests.models.istdp_cases import correlated
 
-pytest.importorskip("skglm", reason="skglm cannot be imported: pip install skglm")
-
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning"),
@@ -25,6 +23,7 @@ pytestmark = [
 
 def theirs(model: ISTDP) -> Array:
     """Return what skglm finds from 0."""
+    pytest.importorskip("skglm")
     from skglm.datafits import Logistic, Quadratic
     from skglm.penalties import MCPenalty
     from skglm.solvers import AndersonCD
