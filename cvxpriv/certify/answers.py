@@ -166,6 +166,11 @@ class Context:
         """Return the distance to the reference, relative to the objective's terms where these cancel."""
         return abs(answer.objective - self.reference) / max(1.0, abs(self.reference), answer.measures.terms)
 
+    def slope(self, answer: Answer) -> float:
+        """Return what the value changes to first order, relative, where the variables move by the size of the point."""
+        size = max(self.unit, abs(answer.objective), answer.measures.terms)
+        return float(np.nan_to_num(answer.measures.stationarity)) * answer.size / size
+
     def proven_gap(self, answer: Answer) -> float:
         """Return the distance to the tightest certified bound in the objective's units; infinite if there is none."""
         bound = answer.bound if np.isnan(self.tightest) else self.tightest
@@ -197,12 +202,14 @@ class Context:
         return max(self.proven_gap(answer), answer.infeasibility) <= tolerance
 
 
-def context_of(answers: Sequence[Answer], reference: float, maximise: bool) -> Context:
+def context_of(case: Case, answers: Sequence[Answer], reference: float = NAN) -> Context:
     """Return the context of the answers to one case."""
+    maximise = isinstance(case.declare().objective, cp.Maximize)
     bounds = [answer.bound for answer in answers if np.isfinite(answer.bound)]
     tightest = (min if maximise else max)(bounds, default=NAN)
     witnesses = [answer for answer in answers if np.isfinite(answer.near)]
-    return Context(reference, tightest, min((answer.unit for answer in answers), default=1.0), witnesses)
+    unit = min([case.yardstick.unit, *(answer.unit for answer in answers)])
+    return Context(reference, tightest, unit, witnesses)
 
 
 def _nearby(values: Values, own: Values | None) -> bool:

@@ -42,15 +42,16 @@ class Branched:
     late: bool = False
 
 
-def branched(mixed: MixedInteger, incumbent: float) -> Branched:
+def branched(mixed: MixedInteger, incumbent: float, unit: float = 1.0) -> Branched:
     """Return what branches of the relaxation prove of the optimum.
 
     `incumbent`: The best value of a feasible point in the sense of the problem, or NaN: branches that cannot be better
     are left.
+    `unit`: Size of the objective's coefficients, at most 1.
     """
     sign = -1.0 if isinstance(mixed.problem.objective, cp.Maximize) else 1.0
     best = sign * incumbent if np.isfinite(incumbent) else np.inf
-    target = best - 1e-9 * max(1.0, abs(best)) if np.isfinite(best) else np.inf
+    target = best - 1e-9 * max(unit, abs(best)) if np.isfinite(best) else np.inf
     order, leaves = count(), [best]
     everywhere = [
         (np.full(one.expression.size, -np.inf), np.full(one.expression.size, np.inf)) for one in mixed.restrictions

@@ -17,6 +17,7 @@ import numpy as np
 from cvxpriv.certify.answers import ROUNDED, Answer, Context
 from cvxpriv.certify.proofs import Proofs
 from cvxpriv.certify.verdicts import CERTIFIED, Tolerances, Verdict
+from cvxpriv.numerics.arrays import Values
 
 EITHER = cp.settings.INFEASIBLE_OR_UNBOUNDED
 SEEN = 1e-9
@@ -141,7 +142,7 @@ def _unbounded(table: _Table, claims: Sequence[int]) -> None:
         what = f"but {empty} proves it infeasible"
         table.give(claims, lambda answer: Verdict(_of_empty(table, answer), f"{answer.status}, {what}", CERTIFIED))
     elif ray := _ray(table, claims):
-        own = ray[1]
+        own = ray[1] if table.proofs.inhabited(_points(table)) else None
         table.give(claims, lambda answer: _ray_verdict(answer, own, ray[0]))
         what = f"but {ray[0]} improves the objective without end"
         table.give(
@@ -167,7 +168,11 @@ def _bounded(answer: Answer, bound: float, whose: str, maximise: bool) -> Verdic
     return Verdict("WRONG", f"claims {answer.status}, {what}{blame}", CERTIFIED)
 
 
-def _ray_verdict(answer: Answer, own: Sequence[str], ray: str) -> Verdict:
+def _ray_verdict(answer: Answer, own: Sequence[str] | None, ray: str) -> Verdict:
+    """Return the verdict on a claim that a ray proves if there is a feasible point; `own` is None if none is known."""
+    if own is None:
+        what = f"{ray} improves the objective without end, but no point is known that meets every constraint"
+        return Verdict("loose", f"{answer.status}: {what}")
     if answer.solver in own:
         what = "its direction improves the problem as written as far as it was followed"
         return Verdict("agrees", f"{answer.status}: {what}", CERTIFIED)
@@ -200,7 +205,7 @@ def _emptiness(table: _Table) -> str:
 
 def _ray(table: _Table, claims: Sequence[int]) -> tuple[str, list[str]] | None:
     """Return the proof that the objective improves without end, and the solvers whose directions show it; or None."""
-    starts = [values for k in table.solutions() if (values := table.answers[k].values) is not None]
+    starts = _points(table)
     own = [
         answer.solver
         for answer in (table.answers[k] for k in claims)
@@ -209,6 +214,10 @@ def _ray(table: _Table, claims: Sequence[int]) -> tuple[str, list[str]] | None:
     if own:
         return f"{own[0]}'s ray", own
     return ("a ray found here", []) if table.proofs.ray(starts) else None
+
+
+def _points(table: _Table) -> list[Values]:
+    return [values for k in table.solutions() if (values := table.answers[k].values) is not None]
 
 
 def _without_ray(table: _Table, claims: Sequence[int]) -> None:

@@ -25,6 +25,7 @@ from cvxpriv.errors import ModelError
 from cvxpriv.kkt.conic.certificates import Certificate
 from cvxpriv.kkt.coordinates import held
 from cvxpriv.kkt.integers import MixedInteger
+from cvxpriv.kkt.rays import feasible
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.solvers.chain import Attempt, try_solver
 from cvxpriv.solvers.place import Place, solvers_silent
@@ -92,7 +93,8 @@ def with_bounds(answers: Sequence[Answer], case: Case, place: Place) -> tuple[li
     """Return answers with the bound that branches certify, and what these prove."""
     maximise = isinstance(_apart(case).problem.objective, cp.Maximize)
     values = [one.objective for one in answers if np.isfinite(one.quality) and one.infeasibility <= ASKED]
-    ending = place.call(branched, _apart(case), (max if maximise else min)(values, default=NAN))
+    incumbent = (max if maximise else min)(values, default=NAN)
+    ending = place.call(branched, _apart(case), incumbent, case.yardstick.unit)
     proof = ending.value if isinstance(ending.value, Branched) else Branched(NAN, False, 0)
     reason = f"from {proof.nodes} branches of the relaxation, each bounded by its dual or proven empty"
     reason += f"; no others in the {SECONDS:g} s that they have" if proof.late else ""
@@ -146,21 +148,28 @@ class IntegerProofs(Proofs):
 
     def ray(self, starts: Sequence[Values]) -> bool:
         """Whether the problem improves for ever from a point: with its integers fixed, or along whole numbers."""
-        mixed = _apart(self.case)
-        for values in starts:
-            if self._allowed(values):
-                left = case_of_problem(self.case.name, mixed.fixed())
-                if Proofs(left, self.place).ray([values]):
-                    return True
-        direction = self.direction
-        scaled = None if direction is None else _integral(mixed, self.case, direction)
-        return scaled is not None and super().endless(scaled, [values for values in starts if self._allowed(values)])
+        allowed = self._allowed(starts)
+        for values, left in allowed:
+            if left.ray([values]):
+                return True
+        direction = self.direction if allowed else None
+        scaled = None if direction is None else _integral(_apart(self.case), self.case, direction)
+        return scaled is not None and super().endless(scaled, [values for values, _ in allowed])
 
-    def _allowed(self, values: Values) -> bool:
-        """Whether a point has whole numbers where it must."""
-        for name, twin in self.case.declare().variables.items():
-            twin.save_value(values[name])
-        return _apart(self.case).off()[0] <= INTEGRAL
+    def inhabited(self, starts: Sequence[Values]) -> bool:
+        """Whether a feasible point with whole numbers is known."""
+        return any(left.inhabited([values]) for values, left in self._allowed(starts))
+
+    def _allowed(self, starts: Sequence[Values]) -> list[tuple[Values, Proofs]]:
+        """The feasible ones, and zero, with whole numbers where they must, and proofs of what is left."""
+        found, mixed, variables = [], _apart(self.case), self.case.declare().variables
+        for values in [*starts, {name: np.zeros(twin.shape) for name, twin in variables.items()}]:
+            for name, twin in variables.items():
+                twin.save_value(values[name])
+            yardstick = self.case.yardstick
+            if mixed.off()[0] <= INTEGRAL and feasible(yardstick.written, yardstick.point(values)):
+                found.append((values, Proofs(case_of_problem(self.case.name, mixed.fixed()), self.place)))
+        return found
 
     def growth(self, size: float) -> Growth:
         """Nothing: it would be the relaxation's."""

@@ -140,7 +140,9 @@ def capable_of_integers(
     unable = dict.fromkeys(refused, "takes no mixed-integer problem with these cones")
     if not able:
         every = ", ".join(f"{name} ({why})" for name, why in unable.items())
-        raise NoSolverTakes(f"no solver takes the mixed-integer problem: {every}; try HIGHS, or pip install pyscipopt")
+        others, _ = _parted(attempt, [name for name in INSTALLED_MI_SOLVERS if name not in refused])
+        remedy = " or ".join([*others, "pip install pyscipopt"])
+        raise NoSolverTakes(f"no solver takes the mixed-integer problem: {every}; try {remedy}")
     return able, unable
 
 

@@ -25,7 +25,7 @@ from cvxpriv.kkt.conic.data import ConeData, extract
 from cvxpriv.kkt.conic.scaling import solve_scaled
 from cvxpriv.kkt.conic.solving import ConicSolution, attempts
 from cvxpriv.kkt.quadratic_forms import with_every_eigenvalue
-from cvxpriv.kkt.rays import feasible, improves_for_ever
+from cvxpriv.kkt.rays import feasible, improves_for_ever, met
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.solvers.place import HERE, Place
 from cvxpriv.solvers.registry import installed, solver_spec
@@ -34,6 +34,8 @@ PROVER = "CLARABEL"
 """The solver for proofs: it takes every cone, and its answers are checked, not believed."""
 BOXES = (10.0, 100.0, 1000.0)
 """Bounds on the variables' entries, in multiples of the largest entry of the points to beat."""
+SOLVED_SIZE = 1e6
+"""Largest entry of these points that counts: in boxes beyond, solvers leave no digits."""
 FEASIBLE = 1e-6
 """Worst violation of a constraint, relative to its row's terms, of a point that beats another."""
 NOISE = 1e-12
@@ -112,6 +114,15 @@ class Proofs:
         """Return whether there are feasible points with room around them."""
         return bool(self._asked(roomy))
 
+    def inhabited(self, starts: Sequence[Values]) -> bool:
+        """Return whether a feasible point is known: with room around it, or one of these, moved onto affine rows."""
+        if self.roomy:
+            return True
+        yardstick = self.case.yardstick
+        points = [np.zeros(yardstick.written.flat.size), *(yardstick.point(one) for one in starts)]
+        points += [] if self.inside is None else [self.inside]
+        return any(met(yardstick.written, x) for one in points for x in (one, yardstick.firm(one)))
+
     @cached_property
     def inside(self) -> Array | None:
         """Return a feasible point, with room around it where there is any, or None: that of an interior method."""
@@ -132,7 +143,7 @@ class Proofs:
 
     def growth(self, size: float) -> Growth:
         """Return the best values of the variables in boxes that are larger than a point of some size."""
-        return self._called(_growth, self.case, size) or Growth((), ())
+        return self._called(_growth, self.case, min(size, SOLVED_SIZE)) or Growth((), ())
 
     def _asked(self, question: Callable[[ConeData], Any]) -> Any:
         return None if self._whole is None else self._called(question, self._whole.portable())
@@ -167,10 +178,12 @@ def _feasible_point(case: Case) -> Array | None:
     """Return a point that satisfies all constraints and has a value, found with little effort, or None."""
     yardstick = case.yardstick
     declaration = yardstick.declaration
-    domain = declaration.objective.args[0].domain
-    bare = cp.Problem(cp.Minimize(0), [*declaration.constraints.values(), *domain])
+    conditions = [*declaration.constraints.values(), *declaration.objective.args[0].domain]
     with values_kept(case):
-        return next((x for x, _ in _points(case, bare) if feasible(yardstick.written, x)), None)
+        zero = yardstick.point({name: np.zeros(one.shape) for name, one in declaration.variables.items()})
+        bare = cp.Problem(cp.Minimize(0), conditions)
+        found = (x for x, _ in _points(case, bare)) if bare.variables() else [zero]
+        return next((x for x in found if feasible(yardstick.written, x)), None)
 
 
 def _points(case: Case, problem: cp.Problem) -> Iterator[tuple[Array, float]]:

@@ -24,6 +24,7 @@ from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.certify.answers import CLAIMED, ROUNDED, Answer, context_of
 from cvxpriv.certify.cases import Case
 from cvxpriv.certify.problem_checks import capable
+from cvxpriv.certify.proofs import PRICED
 from cvxpriv.certify.solver_answers import claimed_answer, place_for, solver_answer
 from cvxpriv.errors import ModelError, suggest
 from cvxpriv.numerics.arrays import Values
@@ -36,6 +37,8 @@ PROVEN = 1e-6
 """Relative distance of a certified bound within which an answer is proven optimal."""
 USELESS = 1e-4
 """Exact residual from which on a solver's answer judges nobody that has a smaller one."""
+ROUNDING = 1e-15
+"""Violation, relative, that nobody sees."""
 KINDS = ("best", CLOSED_FORM, "accurate")
 TOLERANCES = (1e-10, 1e-12, 1e-14)
 """Tolerances that an accurate reference requests. A solver that cannot reach one wastes iterations, and the best answer
@@ -94,21 +97,29 @@ def reference_of(case: Case, answers: Sequence[Answer], wanted: ReferenceLike, p
     # A solution from elsewhere is judged, and judges nobody, while a solver has one that is worth something.
     good = [answer for answer in usable if answer.quality <= USELESS]
     own = [answer for answer in good if answer.status != CLAIMED]
-    usable = own or good or usable
     maximise = isinstance(case.declare().objective, cp.Maximize)
-    context = context_of(answers, float("nan"), maximise)
+    context = context_of(case, answers)
+    # Whoever gave it: neither a bound nor a better point that meets every constraint needs trust.
     proven = [answer for answer in usable if context.proven(answer, PROVEN)]
     if proven:
-        best = min(proven, key=lambda answer: max(context.proven_gap(answer), answer.infeasibility))
+        best = min(proven, key=lambda one: (max(context.proven_gap(one), one.infeasibility), one.status == CLAIMED))
         return _of(best, f"{best.solver}: {context.proven_gap(best):.0e} from a certified bound")
     sign = -1.0 if maximise else 1.0
-    best = min(usable, key=lambda answer: answer.quality)
-    # Whoever gave it: a better point that meets every constraint needs no trust.
-    firm = [answer for answer in good if answer.infeasibility <= ROUNDED] or [best]
-    better = min(firm, key=lambda answer: sign * answer.objective)
-    if sign * (best.objective - better.objective) > PROVEN * max(1.0, abs(best.objective)):
+    best = min(own or good or usable, key=lambda answer: answer.quality)
+    firm = [answer for answer in usable if answer.infeasibility <= ROUNDED] or [best]
+    better = min(firm, key=lambda answer: sign * answer.objective + _priced(answer))
+    gain = sign * (best.objective - better.objective) - _priced(better)
+    if gain > PROVEN * max(context.unit, abs(best.objective)):
         return _of(better, f"{better.solver}: it meets every constraint and is better than {best.solver}")
     return _of(best, f"{best.solver}: smallest exact residual of {len(answers)} answers")
+
+
+def _priced(answer: Answer) -> float:
+    """Return by how much a usable answer may be worse than it seems, at most, where it is no good one."""
+    if answer.quality <= USELESS:
+        return 0.0
+    off = answer.infeasibility + ROUNDING
+    return PROVEN * answer.measures.terms + PRICED * off * max(answer.size, answer.measures.bought)
 
 
 def accurate_answer(case: Case, solvers: Sequence[str] = PRECISE, place: Place = HERE) -> tuple[Answer, str]:

@@ -181,12 +181,12 @@ def rows_of(
     What no answer proves is looked for by `proofs`.
     """
     maximise = isinstance(case.declare().objective, cp.Maximize)
-    context = context_of(answers, reference.objective, maximise)
+    context = context_of(case, answers, reference.objective)
     alone = _alone(answers, context, tolerances)
     if case.mixed is None and _doubtful(answers, alone, tolerances):
         rough = not context.settled(tolerances.agree)
         witnesses = proofs.witnesses([answer.solver for answer in answers]) if rough else []
-        context = context_of([*answers, *witnesses], reference.objective, maximise)
+        context = context_of(case, [*answers, *witnesses], reference.objective)
         context = replace(context, unbeaten=unbeaten(case, answers, [reference, *witnesses], proofs, tolerances, rough))
         alone = _alone(answers, context, tolerances)
     if case.mixed is not None:

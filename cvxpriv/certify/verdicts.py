@@ -178,8 +178,7 @@ def judge_claim(answer: Answer, context: Context, tolerances: Tolerances, *, exa
         return Verdict("WRONG", f"{'claims to be exact' if exact else 'is claimed'}, but {' and '.join(far[:2])}")
     if near := _near(answer, context, tolerances, minimiser):
         return Verdict("loose", " and ".join(near[:2]), CERTIFIED if context.certified(answer, agree) else SMALL)
-    largest = max(float(np.nan_to_num(answer.measures.displacement)), answer.measures.missed[0])
-    return _within(answer, context, tolerances, largest)
+    return _within(answer, context, tolerances, answer.measures.missed[0])
 
 
 def _within(answer: Answer, context: Context, tolerances: Tolerances, residual: float) -> Verdict:
@@ -195,12 +194,12 @@ def _within(answer: Answer, context: Context, tolerances: Tolerances, residual: 
     if np.isnan(displacement) and not certified:
         why = answer.measures.unmeasured
         return Verdict("loose", f"how far its point is from stationary is not known: {why}", known_by)
-    if not certified and answer.measures.gap > tolerances.agree:
-        return Verdict(
-            "loose",
-            f"{reason}, but its value may be {answer.measures.gap:.1e} (relative) off, to first order",
-            known_by,
-        )
+    if not certified:
+        reason = f"every exact residual is at most {max(residual, displacement, 1e-16):.0e}"
+        gap, slope = answer.measures.gap, context.slope(answer)
+        if gap > tolerances.agree or slope > tolerances.wrong_objective:
+            what = f"its value may be {max(gap, slope):.1e} (relative) off, to first order"
+            return Verdict("loose", f"{reason}, but {what}", known_by)
     if certified:
         reason += f", and a certified bound is {context.proven_gap(answer):.0e} from its value"
     if displacement > max(residual, tolerances.agree):

@@ -119,6 +119,11 @@ class Yardstick:
         return x
 
     @property
+    def unit(self) -> float:
+        """The largest coefficient of the objective as written, or 1 where that is smaller or there is none."""
+        return min(1.0, float(np.abs(self.written.cost).max(initial=0.0))) or 1.0
+
+    @property
     def affine(self) -> Flags:
         """The rows of affine equalities and inequalities."""
         written = self.written

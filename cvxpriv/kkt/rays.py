@@ -19,6 +19,8 @@ FEASIBLE = 1e-7
 """Violation, relative to the size of a row's terms, up to which a point counts as feasible."""
 NOISE = (0.0, 1e-9, 1e-7, 1e-5)
 """Shares of a direction's largest entry below which entries count as a solver's rounding, and are left out in turn."""
+ROUNDING = 2e-15
+"""Violation, relative to the row's own terms, that is theirs to the last digits."""
 SQUARE = 0.01
 """Largest violation, relative to the square of the gain for a step of one, of a direction in a curved cone.
 
@@ -45,6 +47,19 @@ def improves_for_ever(written: Written, start: Array, direction: Array) -> bool:
 def feasible(written: Written, x: Array, tolerance: float = FEASIBLE) -> bool:
     """Return whether a point satisfies every condition, relative to its row's terms, and has a finite value."""
     return _off(written, x) <= tolerance
+
+
+def met(written: Written, x: Array) -> bool:
+    """Return whether a point satisfies every condition to the rounding of its row's own terms, be they ever so small.
+
+    ``exp(-30) <= 0`` is missed by 1e-13, and by all that stands there: no point satisfies it.
+    """
+    state = written.state(x)
+    terms = written.absolute @ np.abs(state.v) + np.abs(written.c)
+    if written.layout.size:
+        terms[written.cone] = written.spread(np.maximum.reduceat(terms[written.cone], written.layout.starts))
+    known = np.isfinite(written.objective(state))
+    return known and bool((written.violation(written.values(state)) <= ROUNDING * terms).all())
 
 
 def violations(written: Written, x: Array) -> Array:

@@ -117,13 +117,13 @@ class Written:
     def violation(self, v: Array) -> Array:
         """Return each row's violation: each row of a cone has its block's distance. Infinite without a value."""
         off = np.where(self.zero, np.abs(v), np.maximum(v, 0.0))
-        off[self.cone] = self._spread(self._distances(v[self.cone], dual=False))
+        off[self.cone] = self.spread(self._distances(v[self.cone], dual=False))
         return np.where(np.isnan(v) | np.isnan(off), np.inf, off)
 
     def wrong_sign(self, multipliers: Array) -> Array:
         """Return the distance of each multiplier from its sign, or of its block from the dual cone."""
         off = np.where(self.zero, 0.0, np.maximum(-multipliers, 0.0))
-        off[self.cone] = self._spread(self._distances(multipliers[self.cone], dual=True))
+        off[self.cone] = self.spread(self._distances(multipliers[self.cone], dual=True))
         return off
 
     def products(self, v: Array, multipliers: Array) -> Array:
@@ -131,7 +131,7 @@ class Written:
         found = np.abs(v * multipliers)
         if self.layout.size:
             sums = np.add.reduceat(v[self.cone] * multipliers[self.cone], self.layout.starts)
-            found[self.cone] = self._spread(np.abs(sums))
+            found[self.cone] = self.spread(np.abs(sums))
         return found
 
     def _distances(self, v: Array, dual: bool) -> Array:
@@ -139,7 +139,7 @@ class Written:
             return np.full(len(self.layout.names), np.inf)
         return self.layout.block_distances(v, dual)
 
-    def _spread(self, blocks: Array) -> Array:
+    def spread(self, blocks: Array) -> Array:
         """Return one number for each row from one for each block of the cones."""
         return np.repeat(blocks, np.diff(np.append(self.layout.starts, self.layout.size)))
 
@@ -155,7 +155,7 @@ class Written:
         if filled.size:
             terms[filled] += np.maximum.reduceat(size.data * unit[size.indices], size.indptr[filled])
         if self.layout.size:
-            terms[self.cone] = self._spread(np.maximum.reduceat(terms[self.cone], self.layout.starts))
+            terms[self.cone] = self.spread(np.maximum.reduceat(terms[self.cone], self.layout.starts))
         return np.where(terms > 0.0, terms, 1.0)
 
     def by_name(self, figures: Array) -> dict[str, float]:

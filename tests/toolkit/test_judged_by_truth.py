@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cvxpriv.certify import Stored, crosscheck
-from cvxpriv.certify.answers import Answer, context_of
+from cvxpriv.certify.answers import Answer, Context
 from cvxpriv.certify.cases import case_of_problem
 from cvxpriv.certify.proofs import Proofs
 from cvxpriv.certify.references import reference_of
@@ -102,7 +102,7 @@ def test_a_bound_over_nearby_points_is_their_optimum_where_there_is_none_over_al
 def test_a_bound_over_nearby_points_says_nothing_of_those_beyond() -> None:
     far, near = 100.0 * np.ones(1), np.ones(1)
     witness = Answer("S", "optimal", 1e-8, {"x": near}, 1.0, near=1.0)
-    context = context_of([witness], 1.0, maximise=False)
+    context = Context(1.0, witnesses=[witness])
     seen = [context.right(Answer("T", "optimal", 1e-8, {"x": x}, 1.0), 1e-6) for x in (near, far)]
     assert seen == [True, False]
     assert not context.right(Answer("T", "optimal", 1e-8, {"x": near}, 1.0 + 1e-5), 1e-6)

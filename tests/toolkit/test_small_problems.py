@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
 import pytest
 
 from cvxpriv.certify import Stored, crosscheck, task
-from cvxpriv.certify.corpus.known import INFEASIBLE, OPTIMAL, UNBOUNDED, false_verdicts
-from tests.toolkit.small_problems import SMALL, known_of
+from cvxpriv.certify.corpus.known import INFEASIBLE, OPTIMAL, UNBOUNDED, false_verdicts, least, most
+from tests.toolkit.small_problems import SMALL, known_of, x
 
 
 @pytest.mark.grid(every=4)
@@ -29,3 +34,49 @@ def test_what_is_beyond_doubt_is_not_changed_by_settling_it(name: str, monkeypat
     usual = crosscheck(SMALL[name][0]()).table[told]
     monkeypatch.setattr(task, "_beyond_doubt", lambda *_: False)
     assert crosscheck(SMALL[name][0]()).table[told].equals(usual)
+
+
+def verdict(problem: cp.Problem, claim: Any, solvers: Sequence[str] = ("CLARABEL", "SCS")) -> tuple[str, str]:
+    """The verdict on a claim beside these solvers' answers, and its evidence: a status, or values of `x`."""
+    said = Stored(None, status=claim) if isinstance(claim, str) else {"x": claim}
+    table = crosscheck(problem, solvers, answers={"claim": said}).table.set_index("solver")
+    return str(table.loc["claim", "verdict"]), str(table.loc["claim", "known_by"])
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_a_quadratic_that_falls_along_a_line_is_unbounded_with_constraints_and_without(rows: int) -> None:
+    v = x(2)
+    problem = least(cp.square(v[0] - v[1]) - cp.sum(v), [cp.sum(v) >= -1] * rows)
+    assert verdict(problem, UNBOUNDED) == ("agrees", "certified")
+
+
+def test_a_ray_is_no_proof_where_no_point_is_feasible() -> None:
+    v, flat, whole = x(), x(2), x(2, integer=True)
+    assert verdict(least(v, [cp.exp(v) <= 0]), UNBOUNDED)[0] == "loose"  # met to any accuracy, and by no point
+    assert verdict(most(flat[0], [cp.norm(flat[1:]) <= 0]), UNBOUNDED) == ("agrees", "certified")
+    odd = most(whole[0], [2 * whole[0] - 2 * whole[1] == 1])  # points of the relaxation are no points
+    assert verdict(odd, UNBOUNDED, ["HIGHS"])[0] == "failed"
+
+
+def test_an_objective_of_1e_8_is_judged_in_its_own_size() -> None:
+    b, v = x(3, boolean=True), x()
+    sack = most(1e-8 * (np.array([5, 4, 3]) @ b), [np.array([4, 3, 2]) @ b <= 5])
+    assert verdict(sack, [1, 0, 0], ["HIGHS"])[0] == "loose"
+    lean = least(1e-8 * (v + cp.kl_div(v, 1.0)))
+    assert [verdict(lean, one)[0] for one in (np.exp(-1.0), 0.0)] == ["agrees", "loose"]
+
+
+def test_the_exact_answer_of_a_tiny_objective_is_the_reference_and_agrees() -> None:
+    v = x(2)
+    check = crosscheck(least(1e-9 * cp.sum_squares(v - 1), [cp.sum(v) <= 1]), answers={"claim": {v: [0.5, 0.5]}})
+    assert dict(zip(check.table["solver"], check.table["verdict"], strict=True))["claim"] == "agrees"
+    assert check.references["problem"].startswith(("HIGHS", "SCS", "claim"))
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-8])
+def test_a_point_far_out_where_the_slope_is_small_is_not_the_best(scale: float) -> None:
+    v, w = x(), x(2)
+    solver = ["CLARABEL"]
+    assert verdict(most(scale * cp.log(v)), 1e6, solver)[0] != "agrees"
+    assert verdict(most(scale * (cp.sqrt(w[0]) - w[1]), [w[1] >= -1]), [1e4, -1.0], solver)[0] != "agrees"
+    assert verdict(most(scale * (cp.log(v) - 1e-5 * v)), 1e5, solver)[0] == "agrees"
