@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import click
 
 from cvxpriv import models
-from cvxpriv.cli.options import output_options, require_report_packages, require_writable
+from cvxpriv.cli.options import Results, output_options, require_report_packages, require_writable
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.reports.readers import INTERNAL
 
@@ -55,17 +55,17 @@ def demo(terminal: Terminal, table: str, out: str) -> None:
 
     Writes report.html, curve.png, mechanism.json, history.csv and tables as CSV into the folder.
     """
-    from cvxpriv.cli.mechanism_command import Asked, design
+    from cvxpriv.cli.design import Asked, design
     from cvxpriv.cli.model_command import finish
     from cvxpriv.solvers.registry import among_installed
     from cvxpriv.tables.datasets import SOURCES, joint_table
 
     require_report_packages('use "cvxpriv funnel --no-report"')
-    folder = require_writable(out)
+    results = Results(require_writable(out), INTERNAL)
     effort = EFFORTS[table]
     if effort.note:
         terminal.say(f"{effort.note}\n")
     model = models.available()[MODEL].load()(joint_table(table), rate=effort.rate)
     solving = {"starts": effort.starts, "seed": 0, "n_jobs": 1, "max_iter": None}
     asked = Asked(solving, effort.curve, crosscheck=True, solvers=among_installed(*effort.solvers))
-    finish(terminal, design(terminal, model, SOURCES[table].title, asked), folder, "demo", INTERNAL)
+    finish(terminal, design(terminal, model, SOURCES[table].title, asked), results, "demo")

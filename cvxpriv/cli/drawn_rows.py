@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
 
 from cvxpriv.cli.options import require_writable
-from cvxpriv.cli.preparation import in_options
+from cvxpriv.cli.reading import spoken
 from cvxpriv.errors import DataError, PrivacyError
 from cvxpriv.mechanisms.bundle import DOCUMENT, contents_of, is_bundle, told, write_bundle
 from cvxpriv.mechanisms.mechanism import Mechanism
 from cvxpriv.mechanisms.release import MOST_GAINED, RELEASED, Unseen, guesses
+from cvxpriv.numerics.arguments import names_in
 from cvxpriv.reports.formatting import exact_zero, number, paragraph, table
 from cvxpriv.reports.text import require_table_file, write_table
+from cvxpriv.runs.options import Option
 from cvxpriv.tables.recipe import blank
 
 
@@ -33,21 +34,38 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Drawing:
-    """The wishes of a release.
+    """The options of a release: how rows are drawn, and what is written where."""
 
-    `out`: The table, or the bundle.
-    `matrix`: Whether P(Y|X) goes into a bundle. None: where it may be published.
-    `seed`, `keep`, `unseen`, `name`: As for `cvxpriv.mechanisms.release.release`.
-    `confirmed`: Whether kept columns may help to guess private ones.
-    """
-
-    out: str
-    matrix: bool | None = None
-    seed: int | None = None
-    keep: Sequence[str] = ()
-    unseen: Unseen = "error"
-    name: str = RELEASED
-    confirmed: bool = False
+    out: Annotated[
+        str,
+        Option(
+            "File to write: .csv, .tsv, .xlsx or .parquet; or a folder or .zip, for a bundle with codebook and promise."
+        ),
+    ] = "released.csv"
+    matrix: Annotated[
+        bool | None,
+        Option(
+            "Put P(Y|X) into the bundle.",
+            usual="only where the mechanism may be published",
+            flag="--with-matrix/--without-matrix",
+        ),
+    ] = None
+    seed: Annotated[
+        int | None,
+        Option("Make the same draw again; keep it secret.", usual="the system's randomness"),
+    ] = None
+    unseen: Annotated[
+        Unseen, Option("Treatment of rows whose cell the mechanism does not know.", metavar="[error|drop]")
+    ] = "error"
+    keep: Annotated[
+        tuple[str, ...],
+        Option("Columns to pass on beside the output; the figures do not cover them.", read=names_in),
+    ] = ()
+    confirmed: Annotated[
+        bool,
+        Option(f"Release although kept columns help to guess private ones by {MOST_GAINED:.0%} or more.", flag="--yes"),
+    ] = False
+    name: Annotated[str, Option("Name of the new column.")] = RELEASED
 
     def of(self, mechanism: Mechanism, frame: pd.DataFrame) -> Drawn:
         """Draw an output for each row, and write what is released.
@@ -57,7 +75,7 @@ class Drawing:
         try:
             released = mechanism.release(frame, seed=self.seed, keep=self.keep, unseen=self.unseen, name=self.name)
         except DataError as error:
-            raise DataError(in_options(str(error))) from error
+            raise DataError(spoken(str(error))) from error
         found = self._guessed(mechanism, frame)
         files, utility = self._written(mechanism, released, frame)
         shown = mechanism.publishable if self.matrix is None else self.matrix

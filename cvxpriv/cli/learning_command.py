@@ -11,16 +11,18 @@ from typing import Any, TypeAlias
 import click
 from click.core import ParameterSource
 
-from cvxpriv.cli.model_command import (
+from cvxpriv.cli.model_command import finish
+from cvxpriv.cli.options import (
+    Results,
     click_option,
-    finish,
+    crosscheck_option,
+    endings,
     introduction_of,
     made,
     on_the_command_line,
-    purpose_of,
+    solvers_option,
     taken,
 )
-from cvxpriv.cli.options import crosscheck_option, endings, require_report_packages, require_writable, solvers_option
 from cvxpriv.cli.rows import RowOptions
 from cvxpriv.cli.terminal import Terminal, certified, watched, watching
 from cvxpriv.errors import ModelError
@@ -55,12 +57,7 @@ def learning_command(kind: Kind) -> click.Command:
     }
     budget = " or ".join(f"--{name}" for name in fit.budgets)
 
-    def command(
-        terminal: Terminal, source: str, report: bool, page: str, out: str, crosscheck: bool | None, **given: Any
-    ) -> None:
-        if report:
-            require_report_packages("give --no-report")
-        folder = require_writable(out)
+    def command(terminal: Terminal, source: str, results: Results, crosscheck: bool | None, **given: Any) -> None:
         solvers = tuple(solver_spec(name).name for name in given["solvers"])
         asked = _asked(given)
         wanted = any(name in asked for name in fit.budgets)
@@ -88,7 +85,7 @@ def learning_command(kind: Kind) -> click.Command:
         fitted.pose(kind, options)
         fitted.solving = chosen
         _work(terminal, fitted, kind, options, () if crosscheck is False else solvers)
-        finish(terminal, fit_facts(fitted), folder, kind.command, page if report else None)
+        finish(terminal, fit_facts(fitted), results, kind.command)
 
     parameters = [*layout.values(), *reading.values(), *posing.values(), *solving.values()]
     parameters.sort(key=lambda one: one.name == "intercept")
@@ -103,12 +100,12 @@ def learning_command(kind: Kind) -> click.Command:
     about = _ABOUT.format(
         budget=budget, covered=kind.runs[1].covered[0].lower() + kind.runs[1].covered[1:], scaled=scaled
     )
-    if not hasattr(kind, "apart"):
-        return made(kind.command, command, options, purpose_of(kind), f"{introduction_of(kind)}\n\n{about}")
-    flag = kind.apart_flag  # type: ignore[attr-defined]
-    about += f"\n\nData that are with other processes: `cvxpriv {kind.command} {flag} FILE.toml --help`."
     text = f"{introduction_of(kind)}\n\n{about}"
-    return made(kind.command, command, options, purpose_of(kind), text, _or_apart(kind, flag))
+    if not hasattr(kind, "apart"):
+        return made(kind, command, options, text)
+    flag = kind.apart_flag  # type: ignore[attr-defined]
+    text += f"\n\nData that are with other processes: `cvxpriv {kind.command} {flag} FILE.toml --help`."
+    return made(kind, command, options, text, form=_or_apart(kind, flag))
 
 
 def _or_apart(kind: Kind, flag: str) -> type[click.Command]:

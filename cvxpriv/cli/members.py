@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cvxpriv.cli.model_command import click_option, finish, made, on_the_command_line
-from cvxpriv.cli.options import endings, require_report_packages, require_writable
+from cvxpriv.cli.model_command import finish
+from cvxpriv.cli.options import Results, click_option, endings, made, on_the_command_line
 from cvxpriv.cli.terminal import Terminal, watched
 from cvxpriv.errors import DataError, ModelError, shown
 from cvxpriv.reports.facts import Facts
@@ -62,15 +62,13 @@ class Side:
         found = {one.name: one for one in on_the_command_line(kind.solve_private, kind.solve, kind.__init__)}
         declared = (*self.private, *self.posed, *self.solved)
 
-        def command(terminal: Terminal, report: bool, page: str, out: str, **given: Any) -> None:
-            if report:
-                require_report_packages("give --no-report")
-            folder, asked = require_writable(out), {name: one for name, one in given.items() if one is not None}
+        def command(terminal: Terminal, results: Results, **given: Any) -> None:
+            asked = {name: one for name, one in given.items() if one is not None}
             for name in set(asked) & set(declared):
                 found[name].check(asked[name])
             path = asked.pop(self.members)
-            facts = self._fit(terminal, kind, path, asked, folder)
-            finish(terminal, facts, folder, f"{kind.command} --{self.members}", page if report else None)
+            facts = self._fit(terminal, kind, path, asked, results.folder)
+            finish(terminal, facts, results, f"{kind.command} --{self.members}")
 
         options = [
             click.option(f"--{self.members}", required=True, metavar="FILE.toml", help="The members' names, the keys."),
@@ -78,7 +76,7 @@ class Side:
             *(click_option(replace(found[name], default=None)) for name in declared),
             *endings(),
         ]
-        return made(kind.command, command, options, self.short, self.about)
+        return made(kind, command, options, self.about, self.short)
 
     def _fit(self, terminal: Terminal, kind: Any, path: str, asked: dict[str, Any], folder: Path) -> Facts:
         from cvxpriv.distributed.flight_holder import FlightHolder

@@ -1,22 +1,28 @@
-"""Options that several commands share: how they are read, and what is checked of them before any work."""
+"""Options of commands: made from declared parameters, shared by several commands, and checked before any work.
+
+Each help text of a declared parameter is written once, beside it (`cvxpriv.runs.options`).
+"""
 
 from __future__ import annotations
 
 import contextlib
+import inspect
 import os
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import wraps
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import click
 
 from cvxpriv.cli.terminal import Terminal
-from cvxpriv.errors import DataError, ModelError
+from cvxpriv.errors import DataError, ModelError, suggest
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.readers import INTERNAL, PAGES
+from cvxpriv.runs.options import REQUIRED, Option, Parameter, options_of
 
 if TYPE_CHECKING:
     ParamType = click.ParamType[Any]
@@ -61,17 +67,6 @@ DIVERGENCE = "NAME | FORMULA | FILE.py:NAME"
 """The forms of a divergence's name: see `cvxpriv.divergences.places`."""
 
 
-def reading_options(command: Command) -> Command:
-    """Give a command the options that say how a file is read."""
-    separator = "Separator of cells.  [default: found; , for .csv, a tab for .tsv]"
-    encoding = "Encoding of the text.  [default: found; UTF-8, UTF-16 with its mark, else cp1252]"
-    decimal = "Decimal point of numbers; the other one parts thousands. none: as written.  [default: found]"
-    points = click.Choice([".", ",", "none"])
-    command = click.option("--decimal", type=points, metavar="[.|,|none]", help=decimal)(command)
-    command = click.option("--encoding", metavar="NAME", help=encoding)(command)
-    return click.option("--separator", metavar="TEXT", help=separator)(command)
-
-
 def applied(command: Any, options: Iterable[Any]) -> Any:
     """Return a command with options, in their order."""
     for option in reversed(list(options)):
@@ -79,21 +74,96 @@ def applied(command: Any, options: Iterable[Any]) -> Any:
     return command
 
 
-def packed(name: str, kind: Callable[..., Any], taken: Sequence[str], options: Iterable[Any]) -> Callable[[Any], Any]:
-    """Give a command options of which it gets some as one object.
+def packed(name: str, kind: Callable[..., Any], parameters: Sequence[Parameter]) -> Callable[[Any], Any]:
+    """Give a command the options of parameters, whose values it gets as one object.
 
-    `name`: The command's argument for that object. `kind`: Makes it of the options `taken`, by name.
+    `name`: The command's argument for that object. `kind`: Makes it of the values, by name.
     """
 
     def packing(command: Any) -> Any:
         @wraps(command)
         def collected(*args: Any, **kwargs: Any) -> Any:
-            chosen = {one: kwargs.pop(one) for one in taken}
+            chosen = {one.name: kwargs.pop(one.name) for one in parameters}
             return command(*args, **{name: kind(**chosen)}, **kwargs)
 
-        return applied(collected, options)
+        return applied(collected, map(click_option, parameters))
 
     return packing
+
+
+def on_the_command_line(*functions: Callable[..., Any]) -> list[Parameter]:
+    """Return the declared parameters of functions that can be given on a command line."""
+    return [one for function in functions for one in options_of(function) if not one.option.hidden]
+
+
+def taken(parameters: Iterable[Parameter], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of parameters among those that a command received."""
+    return {parameter.name: values[parameter.name] for parameter in parameters}
+
+
+def made(
+    kind: Any,
+    command: Callable[..., None],
+    options: Sequence[Any],
+    text: str,
+    short: str = "",
+    form: type[click.Command] = click.Command,
+) -> click.Command:
+    """Return a function as the command of a model, with options in their order."""
+    return click.command(kind.command, cls=form, short_help=short or purpose_of(kind), help=text)(
+        applied(command, options)
+    )
+
+
+def purpose_of(kind: type[Any]) -> str:
+    """Return the first line of a model's docstring."""
+    return introduction_of(kind).partition("\n")[0]
+
+
+def introduction_of(kind: type[Any]) -> str:
+    """Return a model's docstring up to its parameters."""
+    return inspect.cleandoc(kind.__doc__ or "").partition("\nParameters\n")[0].strip()
+
+
+def click_option(parameter: Parameter) -> Callable[[Command], Command]:
+    """Return the option of a parameter.
+
+    >>> from cvxpriv.runs.options import Option
+    >>> rate = Parameter("rate", Option("Utility asked for.", unit="nats"), (float,), 0.8)
+    >>> command = click.Command("design", params=[click_option(rate)(lambda: None).__click_params__[0]])
+    >>> [(option.opts, option.help, option.default) for option in command.params]
+    [(['--rate'], 'Utility asked for, in nats.', 0.8)]
+    """
+    option = parameter.option
+    settings: dict[str, Any] = {
+        "help": _help(parameter),
+        "show_default": parameter.default not in (None, REQUIRED, ()),
+        "required": parameter.default is REQUIRED,
+    }
+    if parameter.scalar is bool:
+        if parameter.default is False:
+            return click.option(parameter.flag, parameter.name, is_flag=True, help=_help(parameter))
+        flag = parameter.flag
+        flag = flag if "/" in flag else f"{flag}/--no-{flag.removeprefix('--')}"
+        return click.option(flag, parameter.name, default=parameter.default, **settings)
+    if parameter.default is not REQUIRED:
+        settings["default"] = parameter.default
+    if option.many:
+        settings["multiple"] = True
+    if option.choices:
+        settings["metavar"] = f"[{'|'.join(option.choices)}]"
+    elif option.metavar:
+        settings["metavar"] = option.metavar
+    kind = Read(option.read) if option.read is not None else parameter.scalar or str
+    return click.option(parameter.flag, parameter.name, type=kind, **settings)
+
+
+def _help(parameter: Parameter) -> str:
+    """Return the help of an option: its sentence, its unit, and the meaning of a default that is None."""
+    option = parameter.option
+    unit = f", in {option.unit}" if option.unit else ""
+    usual = f"  [default: {option.usual}]" if option.usual else ""
+    return f"{option.help.rstrip('.')}{unit}.{usual}"
 
 
 def output_options(command: Command) -> Command:
@@ -128,22 +198,38 @@ def solvers_option(command: Command) -> Command:
     return click.option("--solvers", type=NAMES, default=usual, show_default=True, help=text)(command)
 
 
-def endings() -> list[Any]:
-    """Return the last options of a command: the folder of its results, and how they are shown."""
-    return [
-        click.option("--report/--no-report", default=True, show_default=True, help="Write report.html and pictures."),
-        click.option(
-            "--page",
-            type=click.Choice(PAGES),
-            default=INTERNAL,
-            show_default=True,
-            help="Readers of report.html: shareable withholds the mechanism, small counts and exact numbers, unless "
-            "noise protects the table.",
+@dataclass(frozen=True)
+class Results:
+    """The folder of a command's results, and the readers of its page; None for no page."""
+
+    folder: Path
+    page: str | None
+
+
+def results_asked(
+    report: Annotated[bool, Option("Write report.html and pictures.")] = True,
+    page: Annotated[
+        str,
+        Option(
+            "Readers of report.html: shareable withholds the mechanism, small counts and exact numbers, unless noise "
+            "protects the table.",
+            choices=PAGES,
         ),
-        click.option("--out", default="out", show_default=True, metavar="FOLDER", help="Folder for the files."),
-        output_options,
-        click.pass_obj,
-    ]
+    ] = INTERNAL,
+    out: Annotated[str, Option("Folder for the files.", metavar="FOLDER")] = "out",
+) -> Results:
+    """Return the results that options ask for, after a check, before any work, that they can be written."""
+    if page not in PAGES:
+        raise DataError(f"--page={page!r}: {suggest(page, PAGES)}")
+    if report:
+        require_report_packages("give --no-report")
+    return Results(require_writable(out), page if report else None)
+
+
+def endings(*left_out: str) -> list[Any]:
+    """Return the last options of a command, which gets its `Results`, and how they are shown."""
+    parameters = [one for one in options_of(results_asked) if one.name not in left_out]
+    return [packed("results", results_asked, parameters), output_options, click.pass_obj]
 
 
 def require_writable(folder: PathLike, option: str = "--out") -> Path:

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from cvxpriv import models
-from cvxpriv.cli.preparation import read_rows
 from cvxpriv.cli.private_rows import require_given
+from cvxpriv.cli.reading import Reading
 from cvxpriv.cli.row_labels import blind_labels, texts_of
 from cvxpriv.cli.rows import category_in, range_in
 from cvxpriv.distributed.alignment import digests
@@ -53,7 +53,7 @@ def party_of(source: str, home: Path, secret: bytes, **given: Any) -> tuple[Any,
     Raises PrivacyError: Bounds would be read off private rows.
     """
     apart = apart_of(given["model_name"])
-    frame = read_rows(source, **{name: given.get(name) for name in ("separator", "encoding", "decimal")})
+    frame = Reading(**{name: given.get(name) for name in ("separator", "encoding", "decimal")}).rows(source)
     if (given.get("label") is not None) != apart.labelled:
         need = "needs --label: its parties hold rows" if apart.labelled else "goes without --label: the holder has it"
         raise ModelError(f"--model {given['model_name']} {need}")

@@ -69,7 +69,7 @@ def card_of(point: EntryPoint) -> Card:
 
 def card_of_class(model: Any) -> Card:
     """Return the card of a class; a model that learns has a command if it says how it reads rows, `on_rows`."""
-    from cvxpriv.cli.model_command import purpose_of
+    from cvxpriv.cli.options import purpose_of
 
     learns_elsewhere = model.task == "learning" and not getattr(model, "on_rows", None)
     return Card(getattr(model, "command", ""), "" if learns_elsewhere else model.task, purpose_of(model))

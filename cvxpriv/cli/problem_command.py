@@ -10,25 +10,21 @@ import click
 
 from cvxpriv.certify.sections import crosscheck_section, crosscheck_tables
 from cvxpriv.cli.crosscheck import check_options, checked
-from cvxpriv.cli.model_command import (
+from cvxpriv.cli.model_command import finish
+from cvxpriv.cli.options import (
+    Results,
     click_option,
-    finish,
+    crosscheck_option,
+    endings,
     introduction_of,
     made,
     on_the_command_line,
-    purpose_of,
-    taken,
-)
-from cvxpriv.cli.options import (
-    crosscheck_option,
     output_options,
-    require_report_packages,
-    require_writable,
     solvers_option,
+    taken,
 )
 from cvxpriv.cli.terminal import Terminal, certified, watched, watching
 from cvxpriv.reports.facts import Facts
-from cvxpriv.reports.readers import INTERNAL
 from cvxpriv.runs.problem_model import ProblemModel
 from cvxpriv.solvers.registry import solver_spec
 from cvxpriv.tables.matrix_files import read_matrix
@@ -46,26 +42,20 @@ def problem_command(kind: type[ProblemModel]) -> click.Command:
     """Return ``cvxpriv NAME MATRIX``: it solves the model and writes its facts."""
     posed, solved = on_the_command_line(kind.__init__), on_the_command_line(kind.solve)
 
-    def command(terminal: Terminal, source: str, report: bool, out: str, crosscheck: bool | None, **given: Any) -> None:
-        if report:
-            require_report_packages("give --no-report")
-        folder = require_writable(out)
+    def command(terminal: Terminal, source: str, results: Results, crosscheck: bool | None, **given: Any) -> None:
         names = tuple(solver_spec(name).name for name in given["solvers"])
         model = kind(read_matrix(source), **taken(posed, given))
         facts = _facts(terminal, model, taken(solved, given), () if crosscheck is False else names)
-        finish(terminal, facts, folder, kind.command, INTERNAL if report else None)
+        finish(terminal, facts, results, kind.command)
 
     options = [
         click.argument("source", metavar="MATRIX"),
         *map(click_option, [*posed, *solved]),
         crosscheck_option("yes"),
         solvers_option,
-        click.option("--report/--no-report", default=True, show_default=True, help="Write report.html and pictures."),
-        click.option("--out", default="out", show_default=True, metavar="FOLDER", help="Folder for the files."),
-        output_options,
-        click.pass_obj,
+        *endings("page"),
     ]
-    return made(kind.command, command, options, purpose_of(kind), f"{introduction_of(kind)}\n\n{_ABOUT}")
+    return made(kind, command, options, f"{introduction_of(kind)}\n\n{_ABOUT}")
 
 
 def crosscheck_command(kind: type[ProblemModel]) -> click.Command:
@@ -87,7 +77,7 @@ def crosscheck_command(kind: type[ProblemModel]) -> click.Command:
         click.pass_obj,
     ]
     text = "Solve the model for MATRIX, or for its own example, then every block again at the answer by every solver."
-    return made(kind.command, command, options, purpose_of(kind), text)
+    return made(kind, command, options, text)
 
 
 def _facts(terminal: Terminal, model: ProblemModel, solving: Mapping[str, Any], solvers: tuple[str, ...]) -> Facts:

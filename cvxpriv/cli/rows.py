@@ -15,8 +15,9 @@ from typing import Annotated, Any
 import numpy as np
 import pandas as pd
 
-from cvxpriv.cli.preparation import missing_rule, read_rows
+from cvxpriv.cli.preparation import missing_rule
 from cvxpriv.cli.private_rows import columns_of, ranges_of, require_given, told_nothing, uncounted_split, within
+from cvxpriv.cli.reading import Reading, spoken
 from cvxpriv.cli.row_labels import Labels, blind_labels, labels_by_schema, labels_found, texts_of
 from cvxpriv.errors import DataError, PrivacyError, suggest
 from cvxpriv.learning.encoding import Encoding, complete_rows
@@ -52,8 +53,8 @@ def category_in(text: str) -> tuple[str, tuple[str, ...] | None]:
     return column, (names_in(values) if colon else None)
 
 
-@dataclass(frozen=True)
-class RowOptions:
+@dataclass(frozen=True, kw_only=True)
+class RowOptions(Reading):
     """The options that say how rows are read, encoded and split."""
 
     schema: Annotated[
@@ -100,24 +101,6 @@ class RowOptions:
     ] = "refuse"
     test_fraction: Annotated[float, Option("Share of the rows that is held out and scored.")] = 0.3
     seed: Annotated[int, Option("Seed of that split, and of random starts.")] = 0
-    separator: Annotated[
-        str | None, Option("Between cells.", usual="found; , for .csv, a tab for .tsv", metavar="TEXT")
-    ] = None
-    encoding: Annotated[
-        str | None, Option("Encoding of the text.", usual="found; UTF-8, else cp1252", metavar="NAME")
-    ] = None
-    decimal: Annotated[
-        str | None,
-        Option(
-            "Decimal point of numbers; the other one parts thousands. none: as written.",
-            usual="found",
-            metavar="[.|,|none]",
-        ),
-    ] = None
-    missing_text: Annotated[
-        tuple[str, ...] | None,
-        Option("Spellings of a missing value.", usual="those of pandas", metavar="A,B,...", read=names_in),
-    ] = None
 
     def load(
         self,
@@ -143,7 +126,7 @@ class RowOptions:
             self._require_once()
             return self._load(source, columns, scaled, private, counted, beside)
         except (DataError, PrivacyError) as error:
-            raise type(error)(_as_typed(str(error))) from error
+            raise type(error)(spoken(str(error), _TYPED)) from error
 
     def _load(
         self, source: str, columns: Sequence[str] | None, scaled: bool, private: bool, counted: bool, beside: str | None
@@ -196,7 +179,7 @@ class RowOptions:
     def _read(self, source: str) -> pd.DataFrame:
         if not Path(source).exists() and "." not in source:
             raise DataError(f"{source!r} is no file and no set of rows: {suggest(source, NAMED)}, or a CSV or TSV file")
-        return read_rows(source, self.separator, self.missing_text, self.encoding, self.decimal)
+        return self.rows(source)
 
     def _label(self, frame: pd.DataFrame, source: str, named: NamedRows | None) -> str:
         label = self.label or (self.schema.label if self.schema else None) or (named.label if named else None)
@@ -266,18 +249,14 @@ class RowOptions:
         return ranges, categories
 
 
-def _as_typed(message: str) -> str:
-    """Return a message about the arguments of `Encoding` in the command line's words."""
-    spoken = {
-        "ranges={'age': (0, 100)} and categories={'job': [...]}": "--range age:0:100, --category job:clerk,farmer; or "
-        "let them be read off with --bounds-from-data",
-        "beyond='move'": "--beyond move",
-        "beyond=": "--beyond=",
-        "drop those rows": "give --missing drop",
-        "drop the row": "drop the row from the file",
-        "columns=": "column ",
-        "label=": "--label=",
-    }
-    for there, here in spoken.items():
-        message = message.replace(there, here)
-    return message
+_TYPED = {
+    "ranges={'age': (0, 100)} and categories={'job': [...]}": "--range age:0:100, --category job:clerk,farmer; or "
+    "let them be read off with --bounds-from-data",
+    "beyond='move'": "--beyond move",
+    "beyond=": "--beyond=",
+    "drop those rows": "give --missing drop",
+    "drop the row": "drop the row from the file",
+    "columns=": "column ",
+    "label=": "--label=",
+}
+"""Words of messages about the arguments of `Encoding`, and those of the command line."""

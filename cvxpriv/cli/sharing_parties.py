@@ -10,7 +10,7 @@ import numpy as np
 
 from cvxpriv.cli.members import MembersFile, Side
 from cvxpriv.cli.party_table import hashed
-from cvxpriv.cli.preparation import read_rows
+from cvxpriv.cli.reading import Reading
 from cvxpriv.cli.row_labels import blind_labels, labels_found
 from cvxpriv.errors import DataError
 from cvxpriv.tables.frames import require_columns
@@ -35,7 +35,7 @@ def _posed(file: MembersFile, private: bool, given: dict[str, Any]) -> Callable[
     from cvxpriv.distributed.keys import keys_in
 
     label, positive = given.pop("label"), given.pop("positive", None)
-    frame, secret = read_rows(str(file.path("table"))), keys_in(file.path("keys")).alignment
+    frame, secret = Reading().rows(str(file.path("table"))), keys_in(file.path("keys")).alignment
     require_columns(frame, [label], "label")
     labels, classes, there = (blind_labels if private else labels_found)(frame[label], positive, None)
     if not there.all():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cvxpriv.cli.options import applied, endings
+from cvxpriv.cli.options import Results, applied, endings
 from cvxpriv.cli.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -41,9 +41,7 @@ def sweep(
     checkpoint: str | None,
     resume: bool,
     retry: bool,
-    report: bool,
-    page: str,
-    out: str,
+    results: Results,
 ) -> None:
     """Solve a model at every point of a grid, on all cores or a Dask cluster.
 
@@ -61,13 +59,9 @@ def sweep(
     report.html into the folder. Exits with 3 when a task fails or does not converge.
     """
     from cvxpriv.cli.model_command import finish
-    from cvxpriv.cli.options import require_report_packages, require_writable
     from cvxpriv.cli.sweep_plan import read_plan
     from cvxpriv.runs.sweep import sweep as swept
 
-    if report:
-        require_report_packages("give --no-report")
-    folder = require_writable(out)
     with terminal.phase("reading the data"):
         read = read_plan(plan)
     options = {**read.options, **({"checkpoint": checkpoint} if checkpoint else {})}
@@ -83,7 +77,7 @@ def sweep(
         **options,
         **read.grid,
     )
-    finish(terminal, _facts(read.model.__name__, frame, list(read.grid)), folder, "sweep", page if report else None)
+    finish(terminal, _facts(read.model.__name__, frame, list(read.grid)), results, "sweep")
 
 
 def _facts(model: str, frame: pd.DataFrame, names: list[str]) -> Facts:

@@ -99,10 +99,8 @@ def _loaded(path: str, text: str, model: type[Any], section: str, given: Mapping
             raise DataError('the data have no source: name a file or a table, such as source = "heart-failure"')
         chosen = {name: _read(value) for name, value in given.items() if name != "source"}
         if table:
-            usual = {"private": (), "public": (), "count": None, "smoothing": None, "smoothing_on": "counts"}
-            rest = {"keep_unseen": False, "allow_overlap": False, "separator": None, "missing": None}
             try:
-                return TableOptions(model.sides, **{**usual, **rest, **chosen}).load(source)
+                return TableOptions(sides=model.sides, **chosen).load(source)
             except DataError as error:
                 raise DataError(_in_keys(str(error), model)) from error
         columns = chosen.pop("columns", None)

@@ -5,21 +5,20 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-import click
-import pandas as pd
+from typing import Annotated, Any
 
 from cvxpriv.cli.drawn_rows import require_target
-from cvxpriv.cli.options import NAMES, packed, reading_options
-from cvxpriv.cli.preparation import SPOKEN, preparation_options, prepared, read_rows
+from cvxpriv.cli.options import names, on_the_command_line, packed
+from cvxpriv.cli.preparation import Preparation
+from cvxpriv.cli.reading import SPOKEN, spoken
 from cvxpriv.errors import DataError, PrivacyError
 from cvxpriv.numerics.arguments import names_in
 from cvxpriv.privacy.private_tables import Domain, private_table
-from cvxpriv.runs.sides import Sides
+from cvxpriv.runs.options import Option
+from cvxpriv.runs.sides import PRIVATE_AND_PUBLIC, Sides
 from cvxpriv.tables.datasets import PAPER_SMOOTHING, SOURCES, load_table
 from cvxpriv.tables.encodings import DetectedWarning
 from cvxpriv.tables.frames import require_roles
@@ -28,28 +27,27 @@ from cvxpriv.tables.protection import ADJACENCIES
 from cvxpriv.tables.small_counts import require_repeated
 
 
-@dataclass(frozen=True)
-class TableOptions:
-    """The table's columns and how it is read; with a public recipe nothing that is said depends on its records."""
+@dataclass(frozen=True, kw_only=True)
+class TableOptions(Preparation):
+    """The table's columns and how it is read; with a public recipe nothing that is said depends on its records.
 
-    sides: Sides
-    private: tuple[str, ...]
-    public: tuple[str, ...]
-    count: str | None
-    smoothing: float | None
-    smoothing_on: str
-    keep_unseen: bool
-    allow_overlap: bool
-    separator: str | None
-    encoding: str | None = None
-    decimal: str | None = None
-    bins: tuple[Any, ...] = ()
-    merge: tuple[Any, ...] = ()
-    rare: tuple[Any, ...] = ()
-    top: tuple[Any, ...] = ()
-    missing: str | None = None
-    missing_text: tuple[str, ...] | None = None
-    public_recipe: bool = False
+    `sides`: The model's names for the sides of its table.
+    """
+
+    sides: Sides = PRIVATE_AND_PUBLIC
+    private: Annotated[tuple[str, ...], Option(read=names)] = ()
+    public: Annotated[tuple[str, ...], Option(read=names)] = ()
+    count: Annotated[
+        str | None, Option("Column with the number of records; without it a row is one record.", metavar="COLUMN")
+    ] = None
+    smoothing: Annotated[
+        float | None, Option("Number added to each cell.", usual="0; embedded tables 1e-3", metavar="NUMBER")
+    ] = None
+    smoothing_on: Annotated[str, Option("Quantity that smoothing is added to.", metavar="[counts|probabilities]")] = (
+        "counts"
+    )
+    keep_unseen: Annotated[bool, Option("Keep cells of {public} that do not occur (wants --smoothing).")] = False
+    allow_overlap: Annotated[bool, Option("Allow a column on both sides.")] = False
 
     def load(self, source: str) -> JointTable:
         """Return the joint table of a file, or of the embedded one of that name.
@@ -65,13 +63,6 @@ class TableOptions:
             return table
         except DataError as error:
             raise DataError(self._as_typed(str(error))) from error
-
-    def rows(self, source: str) -> pd.DataFrame:
-        """Return the rows of a file, as they are.
-
-        Raises DataError.
-        """
-        return read_rows(source, self.separator, self.missing_text, self.encoding, self.decimal)
 
     def require_records(self, source: str, release: str, folder: Path) -> None:
         """Check, before any work, that the records of a file can be released to a file."""
@@ -90,7 +81,7 @@ class TableOptions:
                 raise DataError(f"{flag} names no column of {source}: name at least one, such as {flag} age,sex")
         frame = self.rows(source)
         require_roles(frame, list(self.private), list(self.public), self.count, self.allow_overlap)
-        rows = prepared(frame, self.public, self.private, self.count, vars(self))
+        rows = self.prepared(frame, self.public, self.private, self.count)
         return JointTable.from_frame(
             rows,
             list(self.private),
@@ -110,7 +101,7 @@ class TableOptions:
         private, public = self.private or private, self.public or public
         frame = load_table(source)
         require_roles(frame, list(private), list(public), "count", allow_overlap=True)
-        rows = prepared(frame, public, private, "count", vars(self))
+        rows = self.prepared(frame, public, private, "count")
         return JointTable.from_frame(
             rows,
             list(private),
@@ -125,7 +116,7 @@ class TableOptions:
     def _as_typed(self, message: str) -> str:
         """Return a message about the arguments of `JointTable` in the command line's words."""
         private, public = self.sides.private.flag, self.sides.public.flag
-        spoken = {
+        words = {
             "private=": f"{private}=",
             "public=": f"{public}=",
             "is private and public": f"stands in {private} and {public}",
@@ -135,9 +126,7 @@ class TableOptions:
             "keep_unseen=True": "--keep-unseen",
             **SPOKEN,
         }
-        for there, here in spoken.items():
-            message = message.replace(there, here)
-        return message
+        return spoken(message, words)
 
 
 def is_embedded(source: str) -> bool:
@@ -152,48 +141,45 @@ def title_of(source: str) -> str:
 
 def table_options(sides: Sides) -> Callable[[Any], Any]:
     """Give a command the options for reading a table; it gets them as one `TableOptions`, ``columns``."""
-    options = [
-        click.option(sides.private.flag, "private", type=NAMES, default=(), help=sides.private.help),
-        click.option(sides.public.flag, "public", type=NAMES, default=(), help=sides.public.help),
-        click.option(
-            "--count", metavar="COLUMN", help="Column with the number of records; without it a row is one record."
-        ),
-        click.option(
-            "--smoothing",
-            type=float,
-            metavar="NUMBER",
-            help="Number added to each cell.  [default: 0; embedded tables 1e-3]",
-        ),
-        click.option(
-            "--smoothing-on",
-            metavar="[counts|probabilities]",
-            default="counts",
-            show_default=True,
-            help="Quantity that smoothing is added to.",
-        ),
-        click.option(
-            "--keep-unseen",
-            is_flag=True,
-            help=f"Keep cells of {sides.public.flag} that do not occur (wants --smoothing).",
-        ),
-        click.option("--allow-overlap", is_flag=True, help="Allow a column on both sides."),
-        reading_options,
-        *preparation_options(),
-    ]
-    names = [field.name for field in fields(TableOptions) if field.name not in ("sides", "public_recipe")]
-    return packed("columns", partial(TableOptions, sides), names, options)
+    declared = on_the_command_line(TableOptions)
+    roles = {"private": sides.private, "public": sides.public}
+    for place, one in enumerate(declared):
+        if (side := roles.get(one.name)) is not None:
+            declared[place] = replace(one, option=replace(one.option, flag=side.flag, help=side.help))
+        elif one.name == "keep_unseen":
+            text = one.option.help.format(public=sides.public.flag)
+            declared[place] = replace(one, option=replace(one.option, help=text))
+    return packed("columns", partial(TableOptions, sides=sides), declared)
 
 
 @dataclass(frozen=True)
 class TableNoise:
     """The noise asked for; none without `table_epsilon`."""
 
-    table_epsilon: float | None = None
-    table_delta: float = 0.0
-    adjacency: str = "replace-one"
-    domain: tuple[str, ...] = ()
-    table_noise_seed: int | None = None
-    budget: str | None = None
+    table_epsilon: Annotated[
+        float | None,
+        Option(
+            "Put noise in the counts first: everything is then differentially private and may be published.",
+            metavar="NUMBER",
+        ),
+    ] = None
+    table_delta: Annotated[float, Option("Delta of that noise: 0 for Laplace, else Gaussian.")] = 0.0
+    adjacency: Annotated[
+        str, Option("What a neighbouring table is, for --table-epsilon.", metavar=f"[{'|'.join(ADJACENCIES)}]")
+    ] = "replace-one"
+    domain: Annotated[
+        tuple[str, ...],
+        Option(
+            "All values that a column may have, known without the records; once a column, those with edges in --bins "
+            "left out. 'table': those that occur are public.",
+            many=True,
+            metavar="COLUMN=VALUE,VALUE",
+        ),
+    ] = ()
+    table_noise_seed: Annotated[
+        int | None, Option("Seed of that noise, for tests.", usual="the system's randomness")
+    ] = None
+    budget: Annotated[str | None, Option("File of a budget that --table-epsilon spends from.", metavar="FILE")] = None
 
     def load(self, source: str, columns: TableOptions) -> JointTable:
         """Return the table of a file or of an embedded one, with the noise that was asked for.
@@ -257,37 +243,4 @@ def _read_row_by_row(columns: TableOptions, source: str) -> JointTable:
 
 def noise_options() -> Callable[[Any], Any]:
     """Give a command the options for noise in its table; it gets them as one `TableNoise`, ``noise``."""
-    options = [
-        click.option(
-            "--table-epsilon",
-            type=float,
-            metavar="NUMBER",
-            help="Put noise in the counts first: everything is then differentially private and may be published.",
-        ),
-        click.option(
-            "--table-delta",
-            type=float,
-            default=0.0,
-            show_default=True,
-            help="Delta of that noise: 0 for Laplace, else Gaussian.",
-        ),
-        click.option(
-            "--adjacency",
-            metavar=f"[{'|'.join(ADJACENCIES)}]",
-            default="replace-one",
-            show_default=True,
-            help="What a neighbouring table is, for --table-epsilon.",
-        ),
-        click.option(
-            "--domain",
-            multiple=True,
-            metavar="COLUMN=VALUE,VALUE",
-            help="All values that a column may have, known without the records; once a column, those with edges in "
-            "--bins left out. 'table': those that occur are public.",
-        ),
-        click.option(
-            "--table-noise-seed", type=int, help="Seed of that noise, for tests.  [default: the system's randomness]"
-        ),
-        click.option("--budget", metavar="FILE", help="File of a budget that --table-epsilon spends from."),
-    ]
-    return packed("noise", TableNoise, [field.name for field in fields(TableNoise)], options)
+    return packed("noise", TableNoise, on_the_command_line(TableNoise))

@@ -136,7 +136,7 @@ def _figure(costs: pd.DataFrame) -> Figure:
     return figure
 
 
-DRAWS, LEVEL = 200, 0.95
+REPEATS, LEVEL = 200, 0.95
 
 
 def likely_excess(constraint: ReadyConstraint, mechanism: Array, table: JointTable) -> float | None:
@@ -151,7 +151,7 @@ def likely_excess(constraint: ReadyConstraint, mechanism: Array, table: JointTab
     assert counts is not None, "a protected table is one of counts"
     assert protection is not None, "the table is a noisy one"
     rng, total, found = np.random.default_rng(0), float(counts.sum()), []
-    for _ in range(DRAWS):
+    for _ in range(REPEATS):
         joint = nearest_shares(counts + protection.simulated(rng, counts.shape), total) / total
         p_x, p_s = joint.sum(axis=0), joint.sum(axis=1)
         if (p_s <= 0.0).any():

@@ -29,8 +29,6 @@ from numbers import Integral, Real
 from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from cvxpriv.errors import CvxprivError, ModelError, PrivacyError, shown, suggest
-from cvxpriv.numerics.arguments import finite_double
-from cvxpriv.numerics.doors import door
 from cvxpriv.runs.docstrings import with_parameters
 
 Declared = TypeVar("Declared", bound=Callable[..., Any])
@@ -185,6 +183,8 @@ class Parameter:
             fits = isinstance(value, Integral) and not isinstance(value, bool) and option.within(int(value))
             return "" if fits else f"a whole number {option.range}".rstrip()
         if kind is float:
+            from cvxpriv.numerics.arguments import finite_double  # numpy comes with it, and help needs no value
+
             number = finite_double(value) if isinstance(value, Real) else math.nan
             fits = math.isfinite(number) and option.within(number)
             return "" if fits else f"a finite number {option.range}".rstrip()
@@ -196,7 +196,10 @@ class Parameter:
 
 
 def options_of(function: Callable[..., Any]) -> tuple[Parameter, ...]:
-    """Return the parameters of a function, or fields of a dataclass, that an `Option` declares, in order."""
+    """Return the parameters of a function that an `Option` declares, in order, or a dataclass's fields.
+
+    A class's own fields come before those that it inherits.
+    """
     found = []
     hints = get_type_hints(function, include_extras=True) if isinstance(function, type) else {}
     for name, parameter in inspect.signature(function).parameters.items():
@@ -205,6 +208,9 @@ def options_of(function: Callable[..., Any]) -> tuple[Parameter, ...]:
         kinds, option = _taken_apart(hints[name] if name in hints else _evaluated(parameter.annotation, function))
         if option is not None:
             found.append(Parameter(name, option, kinds, parameter.default))
+    if isinstance(function, type):
+        written = [vars(base).get("__annotations__", {}) for base in function.__mro__]
+        found.sort(key=lambda one: next(depth for depth, names in enumerate(written) if one.name in names))
     return tuple(found)
 
 
@@ -218,6 +224,8 @@ def declared(function: Declared) -> Declared:
     if isinstance(function, type):
         function.__doc__ = _documented(function.__doc__, options_of(function.__init__))  # type: ignore[misc]
         return cast(Declared, function)
+    from cvxpriv.numerics.doors import door
+
     parameters = {parameter.name: parameter for parameter in options_of(function)}
     signature = inspect.signature(function)
     if set(signature.parameters) - set(parameters) - {"self", "cls"}:
