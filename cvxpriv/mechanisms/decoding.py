@@ -20,7 +20,7 @@ from cvxpriv.errors import DataError, shown, suggest
 from cvxpriv.mechanisms.bundle import DOCUMENT, FORMAT, ROWS, VERSION
 from cvxpriv.mechanisms.codebook import Stated, stated_in, statistics_of
 from cvxpriv.mechanisms.frequencies import estimates, half_widths
-from cvxpriv.mechanisms.mechanism import stochastic_matrix
+from cvxpriv.mechanisms.matrices import stochastic_matrix
 from cvxpriv.mechanisms.noisy_frequencies import NoisyCounts, counts_in
 from cvxpriv.numerics.arrays import Array, Flags
 from cvxpriv.numerics.doors import door

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxpriv.errors import DataError, shown, suggest
-from cvxpriv.mechanisms.mechanism import stochastic_matrix
+from cvxpriv.mechanisms.matrices import stochastic_matrix
 from cvxpriv.numerics.arrays import Array, IntArray
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd

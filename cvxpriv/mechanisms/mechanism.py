@@ -15,83 +15,25 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from cvxpriv.constraints.documents import from_document
 from cvxpriv.constraints.gate import excess
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.mechanisms.bundle import contents_of, write_bundle
-from cvxpriv.mechanisms.file import Fields, dump, parse
+from cvxpriv.mechanisms.file import dump, parse
+from cvxpriv.mechanisms.matrices import stochastic_matrix
 from cvxpriv.mechanisms.noisy_frequencies import NoisyCounts, counts_in
 from cvxpriv.mechanisms.release import RELEASED, Unseen, release
 from cvxpriv.mechanisms.revealing import Reveals, reveals
-from cvxpriv.numerics.arguments import real_numbers
-from cvxpriv.numerics.arrays import Array, read_only
+from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
-from cvxpriv.numerics.packages import versions
 from cvxpriv.reports.files import PathLike, read_text, write_text
 from cvxpriv.tables.alphabets import Alphabet
-from cvxpriv.tables.arrays import SUM_TOLERANCE, nonnegative_matrix
-from cvxpriv.tables.protection import PRIVATE, Protection
 from cvxpriv.tables.recipe import Recipe
 
 Fact: TypeAlias = "str | int | float | bool | None"
 """The type of a line of provenance."""
-
-
-def stochastic_matrix(values: ArrayLike, argument: str) -> Array:
-    """Return a read-only copy as a row-stochastic matrix, with every digit as given.
-
-    Raises DataError: Not a matrix of finite numbers >= 0, or a row whose sum differs from 1 by more than
-    `SUM_TOLERANCE`.
-    """
-    try:
-        matrix = nonnegative_matrix(values, argument)
-    except DataError as error:
-        raise DataError(f"{argument} is no mechanism P(Y|X), (|X|, |Y|): {error}") from error
-    sums = matrix.sum(axis=1)
-    wrong = np.abs(sums - 1.0) > SUM_TOLERANCE
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise DataError(
-            f"{argument} is no mechanism: row {row} sums to {sums[row]:.12g} ({int(wrong.sum())} of {len(sums)} rows"
-            f" are wrong), expected 1 within {SUM_TOLERANCE:g}: divide each row by its sum"
-        )
-    return read_only(matrix)
-
-
-def given_mechanisms(init: ArrayLike, shape: tuple[int, int]) -> Array:
-    """Return a user's starts as (starts, *shape), each a mechanism with every digit as given.
-
-    Raises ModelError: They have another shape, or hold no numbers. DataError: One is no mechanism.
-    """
-    values = real_numbers(init, "init", ModelError)
-    several = values[None] if values.ndim == 2 else values
-    if several.ndim != 3 or several.shape[1:] != shape or not len(several):
-        raise ModelError(f"init has shape {values.shape}, expected {shape} or (starts, {shape[0]}, {shape[1]})")
-    for place, mechanism in enumerate(several):
-        stochastic_matrix(mechanism, f"init[{place}]")
-    return several
-
-
-def provenance(**facts: Fact) -> dict[str, Fact]:
-    """Return where a result comes from: versions of cvxpriv, Python, numpy and cvxpy, and the caller's additions.
-
-    >>> made = provenance(engine="closed_form", seed=0, starts=30)
-    >>> sorted(made)
-    ['cvxpriv', 'cvxpy', 'engine', 'numpy', 'python', 'seed', 'starts']
-    """
-    return {**versions(["numpy", "cvxpy"]), **facts}
-
-
-def published(protection: Protection | None) -> dict[str, str | float]:
-    """Return the lines of provenance that say whether a result may be published, and by which guarantee.
-
-    >>> published(None)
-    {'publish': 'private: do not publish; apply it at home'}
-    """
-    return {"publish": PRIVATE} if protection is None else protection.provenance
 
 
 @door
@@ -102,7 +44,7 @@ class Mechanism:
     Parameters
     ----------
     matrix : array, ``(|X|, |Y|)``
-        Rows sum to 1 within `SUM_TOLERANCE`. Kept to the last digit; read-only afterwards.
+        Rows sum to 1 within 1e-9. Kept to the last digit; read-only afterwards.
     inputs : Alphabet
         The public columns and the symbols of X, one per row.
     outputs : sequence of str
@@ -114,7 +56,7 @@ class Mechanism:
     private_columns : sequence of str
         Names of the columns that `release` must never keep.
     origin : mapping of str to str, number, bool or None
-        Versions, engine, seed and starts: see `provenance`.
+        Versions, engine, seed and starts: where it comes from.
     constraints : sequence of mapping
         The constraints that it promises: ready ones, as `cvxpriv.constraints.documents.to_document` writes them.
     recipe : Recipe, optional
@@ -275,20 +217,20 @@ class Mechanism:
         DataError
             The file cannot be written, or ``origin`` holds what JSON cannot.
         """
-        fields = Fields(
-            model=self.model,
-            columns=self.inputs.columns,
-            symbols=self.inputs.symbols,
-            outputs=tuple(self.outputs),
-            private_columns=tuple(self.private_columns),
-            matrix=self.array.tolist(),
-            figures=dict(self.figures),
-            origin=dict(self.origin),
-            constraints=tuple(dict(one) for one in self.constraints),
-            recipe=None if self.recipe is None else self.recipe.document(),
-            noisy=None if self.noisy is None else self.noisy.document(),
-        )
-        return write_text(path, dump(fields))
+        content = {
+            "model": self.model,
+            "columns": self.inputs.columns,
+            "symbols": self.inputs.symbols,
+            "outputs": self.outputs,
+            "private_columns": self.private_columns,
+            "matrix": self.array.tolist(),
+            "figures": dict(self.figures),
+            "origin": dict(self.origin),
+            "constraints": self.constraints,
+            "recipe": None if self.recipe is None else self.recipe.document(),
+            "noisy": None if self.noisy is None else self.noisy.document(),
+        }
+        return write_text(path, dump(content))
 
     @classmethod
     def load(cls, path: PathLike) -> Mechanism:
@@ -302,19 +244,15 @@ class Mechanism:
         """
         text = read_text(path)
         try:
-            fields = parse(text)
-            inputs = Alphabet(fields.columns, fields.symbols)
+            held = parse(text)
+            inputs = Alphabet(held.pop("columns"), held.pop("symbols"))
+            recipe, noisy = (held.pop(name, None) for name in ("recipe", "noisy"))
             return cls(
-                np.array(fields.matrix, dtype=np.float64),
+                np.array(held.pop("matrix"), dtype=np.float64),
                 inputs,
-                fields.outputs,
-                fields.model,
-                fields.figures,
-                fields.private_columns,
-                fields.origin,
-                fields.constraints,
-                None if fields.recipe is None else Recipe.of(fields.recipe),
-                None if fields.noisy is None else counts_in(fields.noisy, inputs),
+                recipe=None if recipe is None else Recipe.of(recipe),
+                noisy=None if noisy is None else counts_in(noisy, inputs),
+                **held,
             )
         except (DataError, ModelError, KeyError, TypeError, ValueError) as error:
             raise DataError(f"path={str(path)!r} holds no usable mechanism: {error}") from error

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxpriv.errors import DataError, ModelError, shown, suggest
-from cvxpriv.mechanisms.mechanism import stochastic_matrix
+from cvxpriv.mechanisms.matrices import stochastic_matrix
 from cvxpriv.numerics.arguments import finite_double, real_numbers
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd

@@ -16,7 +16,6 @@ from cvxpriv.blocks.infeasibility import give_values
 from cvxpriv.certify.sections import crosscheck_tables
 from cvxpriv.errors import SolverFailure
 from cvxpriv.mechanisms.disclosure import Disclosure
-from cvxpriv.mechanisms.mechanism import published
 from cvxpriv.mechanisms.plots import plot_history, plot_mechanism
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
@@ -30,6 +29,7 @@ from cvxpriv.runs.mechanism_run import Beside, MechanismRun
 from cvxpriv.runs.noise_costs import costs_section, noise_section
 from cvxpriv.runs.sides import Sides, columns_along, columns_of
 from cvxpriv.tables.joint import JointTable
+from cvxpriv.tables.protection import published
 from cvxpriv.tables.small_counts import judged
 
 MOST_CELLS = 10_000

@@ -17,11 +17,13 @@ from cvxpriv.constraints.documents import from_document, to_document
 from cvxpriv.constraints.gate import missed
 from cvxpriv.errors import NoGuaranteeWarning, warn
 from cvxpriv.mechanisms.disclosure import Disclosure
-from cvxpriv.mechanisms.mechanism import Mechanism, provenance, published, stochastic_matrix
+from cvxpriv.mechanisms.matrices import stochastic_matrix
+from cvxpriv.mechanisms.mechanism import Mechanism
 from cvxpriv.mechanisms.noisy_frequencies import NoisyCounts
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import versions
 from cvxpriv.reports.facts import Facts, untimed
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.readers import INTERNAL
@@ -31,6 +33,7 @@ from cvxpriv.runs.shadow_prices import shadow_prices
 from cvxpriv.schedules.history import History
 from cvxpriv.tables.documents import table_document
 from cvxpriv.tables.joint import JointTable
+from cvxpriv.tables.protection import published
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -165,7 +168,7 @@ class MechanismRun(Run, Generic[Problem, Settings]):
             model=self.model,
             figures=figures,
             private_columns=private_columns,
-            origin=provenance(**origin, **published(table.protection)),
+            origin={**versions(["numpy", "cvxpy"]), **origin, **published(table.protection)},
             constraints=self.kept,
             recipe=table.recipe,
             noisy=NoisyCounts.of(table) if table.protection else None,

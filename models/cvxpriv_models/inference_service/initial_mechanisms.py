@@ -12,7 +12,7 @@ from scipy.optimize import linear_sum_assignment
 from cvxpriv.blocks.engines import ClosedForm, Engine
 from cvxpriv.constraints import ReadyConstraint
 from cvxpriv.errors import ModelError
-from cvxpriv.mechanisms.mechanism import given_mechanisms
+from cvxpriv.mechanisms.matrices import given_mechanisms
 from cvxpriv.numerics.arrays import Array
 
 from .algorithm import AUTO
