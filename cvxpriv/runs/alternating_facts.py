@@ -1,4 +1,4 @@
-"""The facts of an alternating model's run: its figures, its mechanism, its curve, and the facts of all mechanisms."""
+"""The facts of an alternating model's run: its figures, its mechanism, its curve, beside those of all mechanisms."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from cvxpriv.certify.sections import crosscheck_section
 from cvxpriv.mechanisms.disclosure import statement_of
 from cvxpriv.reports.facts import Fact, Facts, Section, Table
-from cvxpriv.reports.formatting import exact_zero, format_number
-from cvxpriv.runs import mechanism_facts as common
+from cvxpriv.reports.formatting import exact_zero
+from cvxpriv.runs import mechanism_parts as common
+from cvxpriv.runs.mechanism_facts import mechanism_facts
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
-from cvxpriv.runs.sides import Sides, columns_section, counts_section
+from cvxpriv.runs.sides import Sides
 
 
 def alternating_facts(
@@ -25,46 +25,34 @@ def alternating_facts(
     `options`: The options that pose the problem.
     """
     purpose = (inspect.getdoc(type(run.problem)) or run.model).partition("\n")[0]
-    missed = f"a KKT residual of {format_number(run.residual, 2)} nats"
-    size = run.mechanism.shape
-    symbols = f"P({sides.output}|{sides.public.symbol})"
+    inputs, outputs = run.mechanism.shape
     heat = common.heatmap(run.mechanism, run.problem.table, sides, "Each row is an input, each column an output.")
-    return Facts(
-        title=f"{run.model}: {beside.source}".removesuffix(": "),
+    return mechanism_facts(
+        run,
+        beside,
+        sides,
+        title=run.model,
         summary=purpose,
+        outline=purpose,
         facts=[
             *(Fact(name, exact_zero(value), "nats", main=True) for name, value in figures.items()),
             *common.guess(beside.disclosure, sides),
             common.residual(run),
             *common.effort(run),
         ],
-        sections=[
-            *_curve(beside),
-            Section(f"The mechanism {symbols}", f"{size[0]} inputs, {size[1]} outputs.", **heat),
-            *counts_section(run.problem.table, sides),
-            *common.constraints_section(run),
-            *crosscheck_section(beside.check, common.BLOCKS),
-            *common.disclosure_section(beside.disclosure, sides, "What a release discloses", ""),
-            *columns_section(run, beside, sides),
-            *common.reveals_section(run, sides),
-            *common.noise_sections(run, beside.costs),
-            common.starts_section(run, {next(iter(figures)): True, "kkt": True}, run.log.frame(), "Figures in nats."),
-        ],
-        about=common.about_table(run.problem.table, sides, size[1]),
-        settings=common.settings_of(run, *(Fact(name, value) for name, value in options.items())),
-        messages=common.not_converged(run, missed),
+        curve=_curve(beside),
+        mechanism=Section(
+            f"The mechanism P({sides.output}|{sides.public.symbol})", f"{inputs} inputs, {outputs} outputs.", **heat
+        ),
+        starts=common.starts_section(
+            run, {next(iter(figures)): True, "kkt": True}, run.log.frame(), "Figures in nats."
+        ),
         promises=[
             f"The mechanism is {common.best_of(run)}: each block is optimal given the others, to the residual above. "
             "Whether a better mechanism exists elsewhere is not known.",
             statement_of(run.problem.table.protection),
         ],
-        tables=common.tables_of(run, beside, sides),
-        files=common.files_of(run),
-        converged=run.converged,
-        interrupted=beside.interrupted or run.interrupted,
-        unmet=common.unmet(run, missed, beside.curve),
-        published=run.problem.table.protection is not None,
-        outline=purpose,
+        posed=[Fact(name, value) for name, value in options.items()],
     )
 
 

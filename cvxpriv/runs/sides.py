@@ -106,9 +106,12 @@ def columns_along(run: Run, beside: Beside) -> pd.DataFrame | None:
     )
 
 
-def columns_section(run: Run, beside: Beside, sides: Sides) -> list[Section]:
-    """Return what a recipient learns of each column, and can no longer learn."""
-    found, title = columns_of(run), "What a recipient learns, and can no longer learn"
+def columns_section(run: Run, sides: Sides, found: pd.DataFrame, along: pd.DataFrame | None) -> list[Section]:
+    """Return what a recipient learns of each column, and can no longer learn.
+
+    `found`, `along`: The results of `columns_of` and `columns_along`.
+    """
+    title = "What a recipient learns, and can no longer learn"
     x, output = sides.public.symbol, sides.output
     named = {"guess_nothing": "from nothing", "guess_y": f"from {output}", "guess_x": f"from {x}"}
     text = (
@@ -125,7 +128,7 @@ def columns_section(run: Run, beside: Beside, sides: Sides) -> list[Section]:
         return Table(pd.DataFrame({"column": found["column"], "role": found["role"], **cells, **more}))
 
     notes = _column_notes(run, found, output)
-    along, tables = columns_along(run, beside), [table(".1%")]
+    tables = [table(".1%")]
     if along is None:
         notes.append(f"A higher rate tells more of a row: --curve 5 shows how often {output} then guesses each column.")
     else:

@@ -11,7 +11,7 @@ import pytest
 
 import cvxpriv as cpv
 from cvxpriv.models import InferenceAsService, PrivacyFunnel
-from cvxpriv.runs.mechanism_facts import violations
+from cvxpriv.runs.constraint_facts import violations
 
 TABLE = cpv.JointTable.from_counts([[14, 10, 6], [4, 9, 17]])
 

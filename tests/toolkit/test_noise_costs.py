@@ -11,7 +11,8 @@ import cvxpriv as cpv
 from cvxpriv.constraints import local_differential_privacy, pointwise_leakage
 from cvxpriv.errors import DataError
 from cvxpriv.mechanisms.disclosure import measure
-from cvxpriv.runs.noise_costs import costs_section, likely_excess, noise_costs
+from cvxpriv.runs.constraint_facts import likely_excess
+from cvxpriv.runs.noise_costs import costs_section, noise_costs
 from cvxpriv.tables.joint import JointTable
 from cvxpriv.tables.protection import Protection
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from cvxpriv.bounds import check_constrained_service_certificate, check_service_certificate
 from cvxpriv.bounds.service_certificate import ConstrainedServiceCertificate, ServiceCertificate
-from cvxpriv.certify.sections import crosscheck_section
 from cvxpriv.mechanisms.disclosure import statement_of
 from cvxpriv.mechanisms.plots import Axis
 from cvxpriv.numerics.arrays import Array
@@ -21,10 +20,12 @@ from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.formatting import exact_zero, format_number
 from cvxpriv.reports.heatmaps import USED
 from cvxpriv.reports.sliders import Slider
-from cvxpriv.runs import mechanism_facts as common
-from cvxpriv.runs.mechanism_facts import interval, share
+from cvxpriv.runs import mechanism_parts as common
+from cvxpriv.runs.constraint_facts import violations
+from cvxpriv.runs.mechanism_facts import mechanism_facts
+from cvxpriv.runs.mechanism_parts import interval, share
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
-from cvxpriv.runs.sides import Side, Sides, columns_section, counts_section
+from cvxpriv.runs.sides import Side, Sides
 from cvxpriv.runs.sliding import guesses_along, shared_curve, slider_of
 
 from .bound import ServiceBound
@@ -75,18 +76,25 @@ def inference_facts(
     `proof`: The proof of `gap`.
     `note`: Note of the run.
     """
-    problem, curve = run.problem, beside.curve
+    problem = run.problem
     critical, certificate = critical_beta(problem, run.settings.seed), None if proof is None else proof.certificate
     accuracy = problem.accuracy(run.mechanism)
     trivial_is_optimal = problem.beta >= critical.searched
     advice = remedy(critical) if accuracy <= NOTHING and trivial_is_optimal else ""
-    missed = f"a KKT residual of {format_number(run.residual, 2)} nats"
+    missed = None
     if by_solver(run):
-        missed += f" and a local gap of {format_number(local_gap, 2)} nats"
+        missed = (
+            f"a KKT residual of {format_number(run.residual, 2)} nats and a local gap of {format_number(local_gap, 2)} "
+            "nats"
+        )
     said = statement_of(problem.table.protection, OF_RELEASES, STATEMENT)
-    return Facts(
-        title=f"Inference as a service: {beside.source}".removesuffix(": "),
+    return mechanism_facts(
+        run,
+        beside,
+        SIDES,
+        title="Inference as a service",
         summary=_summary(run),
+        outline=_outline(run),
         facts=[
             *_worth(run, beside),
             *_threshold(problem.beta, critical, trivial_is_optimal),
@@ -94,46 +102,27 @@ def inference_facts(
             *_accuracy_of_answer(run, local_gap),
             *common.effort(run),
         ],
-        sections=[
-            *_curve(run, curve, beside.mechanisms),
-            _mechanism(run),
-            *counts_section(problem.table, SIDES),
-            *common.constraints_section(run),
-            *crosscheck_section(beside.check, common.BLOCKS),
-            *common.disclosure_section(
-                beside.disclosure,
-                SIDES,
-                "What a release tells",
-                "The best accuracy is the chance to name S right, knowing the table and nothing else, U, or Y.",
-            ),
-            *columns_section(run, beside, SIDES),
-            *common.reveals_section(run, SIDES),
-            *common.noise_sections(run, beside.costs),
-            _starts(run),
+        curve=_curve(run, beside.curve, beside.mechanisms),
+        mechanism=_mechanism(run),
+        disclosed=(
+            "What a release tells",
+            "The best accuracy is the chance to name S right, knowing the table and nothing else, U, or Y.",
+        ),
+        starts=_starts(run),
+        promises=[
+            *optimality(common.best_of(run), local_gap, gap, next(iter(_checkers(certificate)), ""), critical),
+            " ".join([said, *local_privacy(run.constraints, violations(run))]),
         ],
-        about=[
-            *common.about_table(problem.table, SIDES, problem.size_u),
-            Fact("divergence", _formula(problem), sentence="f of the leakage E[f(p(u)/p(u|y))]."),
-        ],
-        settings=common.settings_of(
-            run,
+        about=[Fact("divergence", _formula(problem), sentence="f of the leakage E[f(p(u)/p(u|y))].")],
+        posed=[
             Fact("beta", problem.beta),
             Fact("size_u", problem.size_u, label="outputs |U|"),
             Fact("floor", problem.floor),
             Fact("constraints", ", ".join(name for name, _ in run.constraints) or None),
-        ),
-        messages=[*filter(None, [note, advice]), *common.not_converged(run, missed)],
-        promises=[
-            *optimality(common.best_of(run), local_gap, gap, next(iter(_checkers(certificate)), ""), critical),
-            " ".join([said, *local_privacy(run.constraints, common.violations(run))]),
         ],
-        tables=common.tables_of(run, beside, SIDES),
-        files={**common.files_of(run), **_proof(certificate)},
-        converged=run.converged,
-        interrupted=beside.interrupted or run.interrupted,
-        unmet=common.unmet(run, missed, curve),
-        published=problem.table.protection is not None,
-        outline=_outline(run),
+        messages=list(filter(None, [note, advice])),
+        missed=missed,
+        proof=_proof(certificate),
     )
 
 

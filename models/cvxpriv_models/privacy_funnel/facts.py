@@ -12,7 +12,6 @@ import numpy as np
 from cvxpriv.bounds import check_certificate, check_constrained_certificate
 from cvxpriv.bounds.certificate import ConstrainedCertificate
 from cvxpriv.bounds.pricing import OUT_OF_TIME
-from cvxpriv.certify.sections import crosscheck_section
 from cvxpriv.mechanisms.disclosure import Disclosure, statement_of
 from cvxpriv.mechanisms.plots import INFORMATION_PLANE, plot_curve
 from cvxpriv.numerics.arrays import Array
@@ -20,10 +19,11 @@ from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.formatting import exact_zero, format_number
 from cvxpriv.reports.sliders import Slider
-from cvxpriv.runs import mechanism_facts as common
-from cvxpriv.runs.mechanism_facts import interval, share
+from cvxpriv.runs import mechanism_parts as common
+from cvxpriv.runs.mechanism_facts import mechanism_facts
+from cvxpriv.runs.mechanism_parts import interval, share
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
-from cvxpriv.runs.sides import PRIVATE_AND_PUBLIC, columns_section, counts_section
+from cvxpriv.runs.sides import PRIVATE_AND_PUBLIC
 from cvxpriv.runs.sliding import guesses_along, shared_curve, slider_of
 
 from .bound import FunnelBound
@@ -41,46 +41,27 @@ SIDES = PRIVATE_AND_PUBLIC
 
 def funnel_facts(run: Run, beside: Beside, bound: FunnelBound | None) -> Facts:
     """Return the facts of a run, of the results beside it, and of the bound that was proved."""
-    curve, check, disclosure = beside.curve, beside.check, beside.disclosure
-    missed = f"a KKT residual of {format_number(run.residual, 2)} nats"
-    return Facts(
-        title=f"Privacy funnel: {beside.source}".removesuffix(": "),
+    return mechanism_facts(
+        run,
+        beside,
+        SIDES,
+        title="Privacy funnel",
         summary=_summary(run),
-        facts=[*_facts(run, beside), *_gap(run, bound), common.residual(run), *common.effort(run)],
-        sections=[
-            *_curve(run, curve, beside.mechanisms),
-            _mechanism(run),
-            *counts_section(run.problem.table, SIDES),
-            *common.constraints_section(run),
-            *crosscheck_section(check, common.BLOCKS),
-            *common.disclosure_section(
-                disclosure,
-                SIDES,
-                "What a release discloses",
-                "An adversary's best accuracy is the chance to name S right, knowing the table and nothing else, Y, or "
-                "X.",
-            ),
-            *columns_section(run, beside, SIDES),
-            *common.reveals_section(run, SIDES),
-            *common.noise_sections(run, beside.costs),
-            *population_section(run.problem, disclosure),
-            common.starts_section(
-                run, {"leakage": True, "kkt": True}, run.log.frame(), "Leakage, utility and residual in nats."
-            ),
-        ],
-        about=common.about_table(run.problem.table, SIDES, run.problem.size_y),
-        settings=common.settings_of(
-            run, Fact("rate", run.problem.rate, "nats"), Fact("size_y", run.problem.size_y, label="outputs |Y|")
-        ),
-        messages=common.not_converged(run, missed),
-        promises=[_promise(run, bound), statement_of(run.problem.table.protection)],
-        tables=common.tables_of(run, beside, SIDES),
-        files={**common.files_of(run), **_certificate(bound)},
-        converged=run.converged,
-        interrupted=beside.interrupted or run.interrupted,
-        unmet=common.unmet(run, missed, curve),
-        published=run.problem.table.protection is not None,
         outline=_outline(run),
+        facts=[*_facts(run, beside), *_gap(run, bound), common.residual(run), *common.effort(run)],
+        curve=_curve(run, beside.curve, beside.mechanisms),
+        mechanism=_mechanism(run),
+        disclosed=(
+            "What a release discloses",
+            "An adversary's best accuracy is the chance to name S right, knowing the table and nothing else, Y, or X.",
+        ),
+        own=population_section(run.problem, beside.disclosure),
+        starts=common.starts_section(
+            run, {"leakage": True, "kkt": True}, run.log.frame(), "Leakage, utility and residual in nats."
+        ),
+        promises=[_promise(run, bound), statement_of(run.problem.table.protection)],
+        posed=[Fact("rate", run.problem.rate, "nats"), Fact("size_y", run.problem.size_y, label="outputs |Y|")],
+        proof=_certificate(bound),
     )
 
 
