@@ -50,11 +50,7 @@ if TYPE_CHECKING:
     from cvxpriv.mechanisms.decoding import Decoded as Decoded, decode as decode
     from cvxpriv.mechanisms.disclosure import Disclosure as Disclosure, disclosure as disclosure
     from cvxpriv.mechanisms.mechanism import Mechanism as Mechanism
-    from cvxpriv.mechanisms.plots import (
-        plot_curve as plot_curve,
-        plot_history as plot_history,
-        plot_mechanism as plot_mechanism,
-    )
+    from cvxpriv.mechanisms.plots import plot_curve as plot_curve, plot_mechanism as plot_mechanism
     from cvxpriv.numerics.arrays import Array as Array, Values as Values
     from cvxpriv.privacy import (
         Accounting as Accounting,
@@ -64,7 +60,7 @@ if TYPE_CHECKING:
         audit as audit,
     )
     from cvxpriv.privacy.private_tables import private_table as private_table
-    from cvxpriv.reports.pictures import save_figure as save_figure
+    from cvxpriv.reports.pictures import plot_history as plot_history, save_figure as save_figure
     from cvxpriv.runs.alternation import AlternationRun as AlternationRun, alternate as alternate
     from cvxpriv.runs.convex_concave import ConvexConcaveRun as ConvexConcaveRun, convex_concave as convex_concave
     from cvxpriv.runs.saved import load as load
@@ -122,11 +118,11 @@ _HOMES = {
     "mechanisms.decoding": ("Decoded", "decode"),
     "mechanisms.disclosure": ("Disclosure", "disclosure"),
     "mechanisms.mechanism": ("Mechanism",),
-    "mechanisms.plots": ("plot_curve", "plot_history", "plot_mechanism"),
+    "mechanisms.plots": ("plot_curve", "plot_mechanism"),
     "numerics.arrays": ("Array", "Values"),
     "privacy": ("Accounting", "Audit", "Budget", "PrivacyWarning", "audit"),
     "privacy.private_tables": ("private_table",),
-    "reports.pictures": ("save_figure",),
+    "reports.pictures": ("plot_history", "save_figure"),
     "runs.alternation": ("AlternationRun", "alternate"),
     "runs.convex_concave": ("ConvexConcaveRun", "convex_concave"),
     "runs.saved": ("load",),

@@ -79,7 +79,7 @@ class Reading:
 
         Raises DataError.
         """
-        from cvxpriv.tables.frames import read_table  # numpy comes with it, which help does not need
+        from cvxpriv.tables.table_files import read_table  # numpy comes with it, which help does not need
 
         between = None if self.separator is None else self.separator.replace("\\t", "\t")
         try:

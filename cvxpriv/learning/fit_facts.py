@@ -11,11 +11,11 @@ import numpy as np
 from cvxpriv.certify.sections import crosscheck_section, crosscheck_tables
 from cvxpriv.learning.fit import Fit
 from cvxpriv.learning.pictures import SHOWN, plot_coefficients, plot_operating_characteristic
-from cvxpriv.mechanisms.plots import plot_history
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.files import write_text
 from cvxpriv.reports.formatting import format_number
+from cvxpriv.reports.pictures import plot_history
 from cvxpriv.reports.text import csv_text
 from cvxpriv.runs.saved import write_run
 

@@ -16,11 +16,11 @@ from numpy.typing import ArrayLike
 
 from cvxpriv.errors import DataError, shown, suggest
 from cvxpriv.mechanisms.matrices import stochastic_matrix
+from cvxpriv.mechanisms.measures import ACCURACIES, MEASURES, OF_Y, measure, ranges
 from cvxpriv.numerics.arrays import Array, IntArray
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
 from cvxpriv.numerics.sizes import of_resampling, require_feasible
-from cvxpriv.tables.information import entropy, mutual_information
 from cvxpriv.tables.joint import JointTable
 from cvxpriv.tables.protection import Protection
 from cvxpriv.tables.resampling import (
@@ -34,13 +34,10 @@ from cvxpriv.tables.resampling import (
 )
 
 __all__ = [
-    "MEASURES",
     "OF_RELEASES",
     "STATEMENT",
     "Disclosure",
-    "bayes_accuracy",
     "disclosure",
-    "measure",
     "statement_of",
 ]
 
@@ -55,17 +52,6 @@ STATEMENT = (
 )
 """The statement that accompanies every report of a mechanism."""
 
-MEASURES = {
-    "leakage": ("I(S;Y)", "nats"),
-    "utility": ("I(X;Y)", "nats"),
-    "information": ("I(S;X)", "nats"),
-    "accuracy_nothing": ("best accuracy for S from nothing", "probability"),
-    "accuracy_y": ("best accuracy for S from Y", "probability"),
-    "accuracy_x": ("best accuracy for S from X", "probability"),
-}
-"""The measures by name: a description for readers, and the unit."""
-OF_Y = ("leakage", "utility", "accuracy_y")
-ACCURACIES = ("accuracy_nothing", "accuracy_y", "accuracy_x")
 UNSEEN_SHARE = 0.01
 """Estimated share of the population in unseen cells from which the notes warn."""
 
@@ -138,48 +124,6 @@ def statement_of(protection: Protection | None, of_releases: str = OF_RELEASES, 
         "The mechanism, its figures and the privacy-utility curve are computed from counts with noise "
         f"({protection.noise}). They are {protection.sentence}. This guarantee does not cover what the mechanism draws "
         f"from rows: the figures do, and they are those of the noisy table. {of_releases}"
-    )
-
-
-def bayes_accuracy(joint: Array) -> Array:
-    """Return the best chance to guess A from B: ``sum_b max_a p(a, b)``.
-
-    `joint`: ``(..., |A|, |B|)``.
-    Returns ``(...)``.
-
-    Examples
-    --------
-    >>> float(bayes_accuracy(np.array([[0.5, 0.1], [0.0, 0.4]])))
-    0.9
-    """
-    return np.asarray(joint.max(axis=-2).sum(axis=-1))
-
-
-def measure(joint: Array, mechanism: Array) -> Array:
-    """Return all measures of tables under one mechanism, in the order of `MEASURES`.
-
-    Parameters
-    ----------
-    joint : array, ``(tables, |S|, |X|)``
-    mechanism : array, ``(|X|, |Y|)``
-
-    Returns
-    -------
-    array, ``(tables, 6)``
-    """
-    released = joint @ mechanism
-    p_x = joint.sum(axis=-2)
-    utility = entropy(p_x @ mechanism, axis=-1) - p_x @ entropy(mechanism, axis=-1)
-    return np.stack(
-        [
-            mutual_information(released, axis=(-2, -1)),
-            np.maximum(utility, 0.0),  # rounding can leave -1e-17 when Y does not depend on X
-            mutual_information(joint, axis=(-2, -1)),
-            joint.sum(axis=-1).max(axis=-1),
-            bayes_accuracy(released),
-            bayes_accuracy(joint),
-        ],
-        axis=-1,
     )
 
 
@@ -296,15 +240,8 @@ def _intervals(
     biased = np.isin(list(MEASURES), [*ACCURACIES, *(OF_Y if same_records else ())])
     hulls.append(np.where(biased, percentile_interval(own, level), hulls[0]))
     low, high = np.min([hull[0] for hull in hulls], axis=0), np.max([hull[1] for hull in hulls], axis=0)
-    limits = _range(*counts.shape)
+    limits = ranges(*counts.shape)
     return np.stack([np.clip(low, *limits), np.clip(high, *limits), value, own.mean(axis=0) - value])
-
-
-def _range(private: int, public: int) -> Array:
-    """Return the least and the largest possible value of each measure, ``(2, 6)``."""
-    log_s, log_x = np.log(private), np.log(public)
-    guess = 1 / private
-    return np.array([[0, 0, 0, guess, guess, guess], [min(log_s, log_x), log_x, min(log_s, log_x), 1, 1, 1]])
 
 
 def _notes(table: JointTable, bootstrap: int, same_records: bool) -> tuple[str, ...]:

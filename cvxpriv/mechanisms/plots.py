@@ -1,4 +1,4 @@
-"""Pictures: the privacy-utility plane, a mechanism as a heatmap, the history of a run.
+"""Pictures: the privacy-utility plane, and a mechanism as a heatmap.
 
 They need matplotlib, which comes with ``pip install "cvxpriv[report]"``; importing this module does not. Each line has
 its own marker beside its colour.
@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cvxpriv.errors import DataError, ModelError, shown, suggest
+from cvxpriv.errors import DataError, ModelError, shown
 from cvxpriv.mechanisms.matrices import stochastic_matrix
 from cvxpriv.numerics.arguments import finite_double, real_numbers
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.heatmaps import USED, given_outputs
-from cvxpriv.reports.pictures import COLOURS, GREY, MARKERS, blank, styled
+from cvxpriv.reports.pictures import COLOURS, GREY, MARKERS, blank, require_drawn, styled
 from cvxpriv.tables.alphabets import Alphabet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Axis", "axes_of", "plot_curve", "plot_history", "plot_mechanism", "with_axes"]
+__all__ = ["Axis", "axes_of", "plot_curve", "plot_mechanism", "with_axes"]
 
 LABELLED = 40
 """Largest number of rows or columns of a heatmap that carry labels."""
@@ -272,76 +272,9 @@ def _annotate(axes: Axes, values: np.ndarray[Any, np.dtype[np.float64]]) -> None
             axes.text(j, i, text, ha="center", va="center", color=colour, fontsize=8)
 
 
-@styled
-@door
-def plot_history(
-    frame: pd.DataFrame, objective: str = "objective", residual: str = "kkt", best: int | None = None, title: str = ""
-) -> Figure:
-    """Draw a run's objective and KKT residual by iteration, one line per start; the residual's axis is logarithmic.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        The frame of `cvxpriv.schedules.history.History.frame`: ``iteration``, the two figures, and ``start`` if there
-        are several. Rows without a figure (those of single blocks) are passed over.
-    objective, residual : str
-        Names of the columns of the two figures.
-    best : int, optional
-        The start to highlight. By default the one with the lowest last objective.
-    title : str
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    Raises
-    ------
-    DataError
-        A column is missing, or no row has the figure.
-    ModelError
-        matplotlib is missing.
-    """
-    _require(frame, ["iteration", objective, residual], "frame")
-    rows = frame.dropna(subset=[objective])
-    if rows.empty:
-        raise DataError(f"frame has no row with a value in {objective!r}: give the history of a loop that measures it")
-    starts = (
-        {int(start): rows[rows["start"] == start] for start in rows["start"].unique()} if "start" in rows else {0: rows}
-    )
-    if best is None or best not in starts:
-        best = min(starts, key=lambda start: float(starts[start][objective].iloc[-1]))
-    figure = blank(7.2, 5.0)
-    upper, lower = figure.subplots(2, 1, sharex=True)
-    for start, part in sorted(starts.items(), key=lambda item: item[0] == best):
-        front: dict[str, Any] = {"color": COLOURS[0], "zorder": 3, "label": f"best start ({start})"}
-        back: dict[str, Any] = {"color": "#BBBBBB", "linewidth": 0.9, "zorder": 1, "label": None}
-        line = front if start == best else back
-        upper.plot(part["iteration"], part[objective], **line)
-        positive = part[part[residual] > 0]  # an exact zero has no place on a logarithmic axis
-        lower.plot(positive["iteration"], positive[residual], **line)
-    if (rows[residual] > 0).any():
-        lower.set_yscale("log")
-    upper.set_ylabel(objective)
-    lower.set_ylabel(f"{residual} residual" if residual != "kkt" else "KKT residual")
-    lower.set_xlabel("pass")
-    lower.xaxis.get_major_locator().set_params(integer=True)
-    if len(starts) > 1:
-        upper.plot([], [], color="#BBBBBB", linewidth=0.9, label=f"{len(starts) - 1} other starts")
-        upper.legend(loc="upper right")
-    if title:
-        upper.set_title(title)
-    return figure
-
-
 def _points(frame: pd.DataFrame, x: str, y: str, argument: str) -> tuple[list[float], list[float]]:
-    _require(frame, [x, y], argument)
+    require_drawn(frame, [x, y], argument)
     points = frame[[x, y]].astype(float).dropna().sort_values([x, y])
     if points.empty:
         raise DataError(f"{argument} has no point with both {x!r} and {y!r}: leave the curve out, or compute it")
     return points[x].tolist(), points[y].tolist()
-
-
-def _require(frame: pd.DataFrame, columns: Sequence[str], argument: str) -> None:
-    for column in columns:
-        if column not in frame.columns:
-            raise DataError(f"{argument} has no column {column!r}: {suggest(column, map(str, frame.columns))}")

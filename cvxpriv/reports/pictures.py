@@ -1,4 +1,4 @@
-"""Matplotlib figures without its global state: the house style, and figures as bytes and files.
+"""Matplotlib figures without its global state: the house style, histories of runs, and figures as bytes and files.
 
 Figures are made as objects, without pyplot, so that no display is needed and nothing stays behind. The same figure
 gives the same file, byte for byte: no dates, no random identifiers.
@@ -7,7 +7,7 @@ gives the same file, byte for byte: no dates, no random identifiers.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -131,3 +131,74 @@ def plot_passes(history: pd.DataFrame, column: str, label: str, ax: Axes | None,
     axes.set_xlabel("pass")
     axes.set_ylabel(label)
     return axes
+
+
+@styled
+@door
+def plot_history(
+    frame: pd.DataFrame, objective: str = "objective", residual: str = "kkt", best: int | None = None, title: str = ""
+) -> Figure:
+    """Draw a run's objective and KKT residual by iteration, one line per start; the residual's axis is logarithmic.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The frame of `cvxpriv.schedules.history.History.frame`: ``iteration``, the two figures, and ``start`` if there
+        are several. Rows without a figure (those of single blocks) are passed over.
+    objective, residual : str
+        Names of the columns of the two figures.
+    best : int, optional
+        The start to highlight. By default the one with the lowest last objective.
+    title : str
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    DataError
+        A column is missing, or no row has the figure.
+    ModelError
+        matplotlib is missing.
+    """
+    require_drawn(frame, ["iteration", objective, residual], "frame")
+    rows = frame.dropna(subset=[objective])
+    if rows.empty:
+        raise DataError(f"frame has no row with a value in {objective!r}: give the history of a loop that measures it")
+    starts = (
+        {int(start): rows[rows["start"] == start] for start in rows["start"].unique()} if "start" in rows else {0: rows}
+    )
+    if best is None or best not in starts:
+        best = min(starts, key=lambda start: float(starts[start][objective].iloc[-1]))
+    figure = blank(7.2, 5.0)
+    upper, lower = figure.subplots(2, 1, sharex=True)
+    for start, part in sorted(starts.items(), key=lambda item: item[0] == best):
+        front: dict[str, Any] = {"color": COLOURS[0], "zorder": 3, "label": f"best start ({start})"}
+        back: dict[str, Any] = {"color": "#BBBBBB", "linewidth": 0.9, "zorder": 1, "label": None}
+        line = front if start == best else back
+        upper.plot(part["iteration"], part[objective], **line)
+        positive = part[part[residual] > 0]  # an exact zero has no place on a logarithmic axis
+        lower.plot(positive["iteration"], positive[residual], **line)
+    if (rows[residual] > 0).any():
+        lower.set_yscale("log")
+    upper.set_ylabel(objective)
+    lower.set_ylabel(f"{residual} residual" if residual != "kkt" else "KKT residual")
+    lower.set_xlabel("pass")
+    lower.xaxis.get_major_locator().set_params(integer=True)
+    if len(starts) > 1:
+        upper.plot([], [], color="#BBBBBB", linewidth=0.9, label=f"{len(starts) - 1} other starts")
+        upper.legend(loc="upper right")
+    if title:
+        upper.set_title(title)
+    return figure
+
+
+def require_drawn(frame: pd.DataFrame, columns: Sequence[str], argument: str) -> None:
+    """Refuse a frame that lacks a column of a picture.
+
+    Raises DataError.
+    """
+    for column in columns:
+        if column not in frame.columns:
+            raise DataError(f"{argument} has no column {column!r}: {suggest(column, map(str, frame.columns))}")

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from cvxpriv.mechanisms.disclosure import Disclosure
-from cvxpriv.mechanisms.plots import plot_history, plot_mechanism
+from cvxpriv.mechanisms.plots import plot_mechanism
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Fact, Picture, Section, Table
 from cvxpriv.reports.files import write_text
 from cvxpriv.reports.formatting import exact_zero, format_number
 from cvxpriv.reports.heatmaps import heatmap_of
+from cvxpriv.reports.pictures import plot_history
 from cvxpriv.runs.mechanism_run import MechanismRun
 from cvxpriv.runs.sides import Sides
 from cvxpriv.tables.joint import JointTable

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cvxpriv.errors import DataError, shown
-from cvxpriv.mechanisms.disclosure import measure
+from cvxpriv.mechanisms.measures import measure
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Picture, Section, Table

@@ -18,13 +18,12 @@ from cvxpriv.blocks.complex_parts import real_problem
 from cvxpriv.blocks.parts import named
 from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import DataError
-from cvxpriv.mechanisms.plots import plot_history
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.files import PathLike
-from cvxpriv.reports.pictures import plot_passes
+from cvxpriv.reports.pictures import plot_history, plot_passes
 from cvxpriv.runs.codec import decoded, starts_of
 from cvxpriv.runs.run import Run
 from cvxpriv.runs.saved import read_run

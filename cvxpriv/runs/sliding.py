@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cvxpriv.mechanisms.disclosure import bayes_accuracy
+from cvxpriv.mechanisms.measures import bayes_accuracy
 from cvxpriv.mechanisms.plots import Axis
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd

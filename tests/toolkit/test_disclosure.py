@@ -10,7 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from cvxpriv.errors import DataError
-from cvxpriv.mechanisms.disclosure import MEASURES, STATEMENT, bayes_accuracy, disclosure, measure
+from cvxpriv.mechanisms.disclosure import STATEMENT, disclosure
+from cvxpriv.mechanisms.measures import MEASURES, bayes_accuracy, measure
 from cvxpriv.tables import resampling
 from cvxpriv.tables.datasets import heart_failure
 from cvxpriv.tables.information import mutual_information

@@ -10,7 +10,7 @@ import pytest
 import cvxpriv as cpv
 from cvxpriv.constraints import local_differential_privacy, pointwise_leakage
 from cvxpriv.errors import DataError
-from cvxpriv.mechanisms.disclosure import measure
+from cvxpriv.mechanisms.measures import measure
 from cvxpriv.runs.constraint_facts import likely_excess
 from cvxpriv.runs.noise_costs import costs_section, noise_costs
 from cvxpriv.tables.joint import JointTable

@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 from cvxpriv.errors import DataError, ModelError
-from cvxpriv.mechanisms.plots import Axis, plot_curve, plot_history, plot_mechanism, with_axes
-from cvxpriv.reports.pictures import image, save_figure
+from cvxpriv.mechanisms.plots import Axis, plot_curve, plot_mechanism, with_axes
+from cvxpriv.reports.pictures import image, plot_history, save_figure
 from cvxpriv.tables.alphabets import Alphabet
 
 if TYPE_CHECKING:

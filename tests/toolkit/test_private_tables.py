@@ -13,7 +13,8 @@ from scipy.stats import chisquare
 
 import cvxpriv as cpv
 from cvxpriv.errors import CvxprivError
-from cvxpriv.mechanisms.disclosure import disclosure, measure
+from cvxpriv.mechanisms.disclosure import disclosure
+from cvxpriv.mechanisms.measures import measure
 from cvxpriv.privacy import PrivacyWarning, account_ledger
 from cvxpriv.privacy.gaussian import gaussian_delta
 from cvxpriv.privacy.private_tables import private_table, release_of

@@ -9,7 +9,7 @@ import pytest
 
 from cvxpriv.constraints import local_differential_privacy, pointwise_leakage
 from cvxpriv.errors import DataError
-from cvxpriv.mechanisms.disclosure import measure
+from cvxpriv.mechanisms.measures import measure
 from cvxpriv.mechanisms.mechanism import Mechanism
 from cvxpriv.mechanisms.revealing import reveals
 from cvxpriv.tables.joint import Alphabet, JointTable
