@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import click
 
@@ -41,7 +42,7 @@ def release(
         )
     require_target(drawing.out, mechanism, rows)
     loaded = Mechanism.load(mechanism)
-    asked = {"missing": missing, "missing_text": reading.missing_text, "decimal": reading.decimal}
+    asked: dict[str, Any] = {"missing": missing, "missing_text": reading.missing_text, "decimal": reading.decimal}
     recipe = replace(loaded.recipe or Recipe(), **{key: value for key, value in asked.items() if value is not None})
     frame = replace(reading, missing_text=recipe.missing_text, decimal=recipe.decimal).rows(rows)
     drawn = drawing.of(replace(loaded, recipe=None if recipe.empty else recipe), frame)

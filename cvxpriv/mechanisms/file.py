@@ -115,8 +115,8 @@ def _read(key: str, value: Any, kind: Any) -> Any:
         begun = f"{key[:-1]}, " if key.endswith("]") else f"{key}["
         return [_read(f"{begun}{place}]", item, kind[0]) for place, item in enumerate(items)]
     if isinstance(kind, dict):
-        items = value if isinstance(value, dict) else _wrong(key, value, "an object")
-        return {name: _read(f"{key}[{name!r}]", item, kind[""]) for name, item in items.items()}
+        held = value if isinstance(value, dict) else _wrong(key, value, "an object")
+        return {name: _read(f"{key}[{name!r}]", item, kind[""]) for name, item in held.items()}
     if isinstance(kind, tuple):
         return value if isinstance(value, kind) else _wrong(key, value, "a text, a number, true, false or null")
     if kind is not float:
