@@ -1,4 +1,4 @@
-"""How a command reads a file of rows, and messages about it in the command line's words."""
+"""Options by which a command reads a file of rows, and messages about it in the command line's words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run says of the user's constraints: by how much each is missed, its price, and whether it survives noise."""
+"""Facts about the user's constraints on a run: by how much each is missed, its price, and whether it survives noise."""
 
 from __future__ import annotations
 
