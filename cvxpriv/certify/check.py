@@ -188,7 +188,7 @@ class CrossCheck:
         return write(page(self, title), path)
 
     def __str__(self) -> str:
-        return section_text(every_answer(self, ("status", "objective")))
+        return section_text(every_answer(self, ("known_by", "status", "objective")))
 
 
 @door

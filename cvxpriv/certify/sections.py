@@ -112,7 +112,7 @@ def crosscheck_facts(
     verdicts = [Fact(name, one.verdict, "", one.reason, aside=True) for name, one in check.verdicts.items()]
     solver, found = max(check.verdicts.items(), key=lambda item: item[1].rank)
     worst = Fact("worst_answer", f"{solver} {found.verdict}", label="Worst", detail=found.reason)
-    answers = every_answer(check)
+    answers = every_answer(check, ("known_by",))
     sections = [replace(answers, brief=answers)]
     return Facts(title, "", [*shown, worst, *verdicts], sections, about, tables=crosscheck_tables(check), **more)
 

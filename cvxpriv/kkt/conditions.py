@@ -95,7 +95,7 @@ class Residuals:
     scaled: Mapping[str, float] = field(default_factory=dict, repr=False)
 
     def __str__(self) -> str:
-        text = ", ".join(f"{name} {getattr(self, name):.1e}" for name in FIGURES if name != "gap")
+        text = ", ".join(f"{name} {getattr(self, name):.1e}" for name in FIGURES)
         hint = "" if self.exact else " (stationarity and natural are a hint only: a tie or kink, see proximal_step)"
         return text + hint
 

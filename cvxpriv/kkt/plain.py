@@ -110,7 +110,8 @@ def real_and_continuous(problem: cp.Problem, names: Mapping[str, Any]) -> Plain:
     """
     empty = [variable.name() for variable in problem.variables() if variable.value is None]
     if empty:
-        raise ModelError(f"variable {empty[0]!r} has no value: assign one or solve first")
+        ended = f" (the last solve ended as {problem.status})" if problem.status else ""
+        raise ModelError(f"variable {empty[0]!r} has no value: assign one or solve first{ended}")
     whole = lifted(problem)
     if is_complex(whole):
         form = real_form(whole)

@@ -62,6 +62,10 @@ def test_without_values_or_multipliers_the_remedy_is_named() -> None:
     problem, x = _problem()
     with pytest.raises(ModelError, match="'x' has no value: assign one or solve first"):
         cpv.residuals(problem)
+    empty = cp.Problem(cp.Minimize(x[0]), [x >= 1, x <= 0])
+    empty.solve(solver="CLARABEL")
+    with pytest.raises(ModelError, match="no value: .* ended as infeasible"):
+        cpv.residuals(empty)
     x.value = [1.0, 0.0]
     with pytest.raises(ModelError, match="has no multiplier: solve first, or pass duals=None"):
         cpv.residuals(problem)
