@@ -172,6 +172,14 @@ def _power(base: Any, exponent: Any, exact: Any) -> Any:
     return mpmath.nan if isinstance(found, mpmath.mpc) else found
 
 
+def _exp(value: Any) -> Any:
+    if not mpmath.isint(value) or abs(value) < 1000:
+        return mpmath.exp(value)
+    # For an integer mpmath multiplies powers of e, for seconds where it is 10^1024; for a number beside it does not.
+    half = mpmath.mpf(0.5)
+    return mpmath.exp(value + half) / mpmath.exp(half)
+
+
 def _log(value: Any) -> Any:
     return mpmath.log(value) if value > 0 else (-mpmath.inf if value == 0 else mpmath.nan)
 
@@ -183,7 +191,7 @@ def _largest(parts: Sequence[Jet], side: int) -> Jet:
 _CALLS: dict[str, Callable[..., Any]] = {"exp": mpmath.exp, "log": _log, "abs": abs, "max": max, "min": min}
 
 #: Numbers of mpmath, with the precision that is set there.
-MANY_DIGITS = Kind(constant_value, mpmath.exp, _log, lambda x: _log(1 + x), _power, _largest)
+MANY_DIGITS = Kind(constant_value, _exp, _log, lambda x: _log(1 + x), _power, _largest)
 
 
 def value_at(node: Node, t: Any, digits: int = DIGITS) -> Any:

@@ -36,6 +36,14 @@ def test_a_typed_built_in_is_the_built_in(name: str) -> None:
     assert (typed.strictly_convex, typed.convexity) == (known.strictly_convex, "proved")
 
 
+@pytest.mark.parametrize("t", [1000, 1 - 10**6, 10**32 + 0.5, -(10**32), 2**200])
+def test_the_exponential_of_a_large_integer_has_its_digits(t: float) -> None:
+    with mpmath.workdps(300):
+        found = MANY_DIGITS.exp(mpmath.mpf(t))
+    with mpmath.workdps(400):
+        assert abs(found / mpmath.exp(mpmath.mpf(t)) - 1) < mpmath.mpf(10) ** -298
+
+
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_typed_built_in_has_its_dcp_form(name: str) -> None:
     f, rng = FDivergence.parse(TEXTS[name]), np.random.default_rng(2)

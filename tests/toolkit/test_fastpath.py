@@ -310,7 +310,7 @@ def assert_same(fast: FastProblem, values: dict[str, Any], options: dict[str, An
         np.testing.assert_allclose(flat(dual), flat(constraint.dual_value), rtol=0, atol=tolerance)
 
 
-@pytest.mark.grid(every=4)
+@pytest.mark.grid(every=7)
 @pairs
 def test_values_multipliers_objective_and_status_are_those_of_problem_solve(name: str, solver: str) -> None:
     family, generator = FAMILIES[name], np.random.default_rng(3)
@@ -320,7 +320,7 @@ def test_values_multipliers_objective_and_status_are_those_of_problem_solve(name
         assert_same(fast, family.draw(generator), TIGHT[solver], 1e-9)
 
 
-@pytest.mark.grid(every=4)
+@pytest.mark.grid(every=7)
 @pairs
 def test_the_answer_has_the_bits_of_a_new_problem_whatever_was_solved_before(name: str, solver: str) -> None:
     family, generator = FAMILIES[name], np.random.default_rng(4)
@@ -356,7 +356,7 @@ def test_a_solver_s_object_is_kept_only_where_it_gives_the_bits_of_a_new_one(
     assert (fast._object._solver is not None) == kept
 
 
-@pytest.mark.grid(every=4)
+@pytest.mark.grid(every=7)
 @pytest.mark.parametrize(("name", "solver"), [pair for pair in PAIRS if pair[1] != "ECOS"])
 def test_a_reused_object_still_agrees_within_what_was_asked(name: str, solver: str) -> None:
     family, generator = FAMILIES[name], np.random.default_rng(5)
@@ -405,7 +405,7 @@ def dense(problem: cp.Problem, solver: str) -> dict[str, np.ndarray]:
     }
 
 
-@pytest.mark.grid(every=4)
+@pytest.mark.grid(every=7)
 @pairs
 @settings(max_examples=15, deadline=None)
 @given(data=st.data())

@@ -14,7 +14,7 @@ from cvxpriv.certify.corpus.known import INFEASIBLE, OPTIMAL, UNBOUNDED, false_v
 from tests.toolkit.small_problems import SMALL, known_of, x
 
 
-@pytest.mark.grid(every=4)
+@pytest.mark.grid(every=8)
 @pytest.mark.parametrize("name", SMALL)
 def test_no_verdict_on_a_small_problem_is_false(name: str) -> None:
     known = known_of(name)

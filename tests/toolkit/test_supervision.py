@@ -110,7 +110,7 @@ def replaced(monkeypatch: pytest.MonkeyPatch, stub: Callable[[cp.Problem], None]
     monkeypatch.setattr("cvxpriv.blocks.block.Block._program", lambda *_: None)  # the fast path has its own test
 
 
-@pytest.mark.grid(every=3)
+@pytest.mark.grid(every=7)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("stub", STUBS)
 @pytest.mark.parametrize("model", MODELS)

@@ -224,7 +224,7 @@ def beside(problem: cp.Problem, answer: Any, distance: float, seed: int) -> np.n
     return np.array(answer, dtype=float) + distance * np.array(move) / float(np.abs(move).max())
 
 
-@pytest.mark.grid(every=3)
+@pytest.mark.grid(every=5)
 @each
 def test_right_answers_agree_by_every_solver_and_from_elsewhere_and_wrong_ones_do_not(
     case: Callable[[], Known],

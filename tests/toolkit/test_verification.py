@@ -207,7 +207,7 @@ TRAPS: dict[str, tuple[FDivergence, str, str]] = {
 }
 
 
-@pytest.mark.grid(every=3)
+@pytest.mark.grid(every=6)
 @pytest.mark.parametrize("trap", TRAPS)
 def test_a_wrong_divergence_is_caught_by_the_check_of_what_is_wrong(trap: str) -> None:
     f, check, meaning = TRAPS[trap]
