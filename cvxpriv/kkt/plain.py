@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import cvxpy as cp
+import cvxpy.lin_ops.lin_utils as identifiers
 from cvxpy.atoms.elementwise import logic
 from cvxpy.transforms.indicator import indicator
 from cvxpy.transforms.partial_optimize import PartialProblem
@@ -32,6 +33,10 @@ def lifted(problem: cp.Problem) -> cp.Problem:
     >>> len(lifted(cp.Problem(cp.Minimize(x + cp.transforms.indicator([x >= 1])))).constraints)
     1
     """
+    # A problem that came by pickle brings its numbers along: objects made here must not repeat them.
+    parts = [*problem.constraints, *(one for row in problem.constraints for one in row.dual_variables)]
+    largest = max((one.id for one in [*problem.variables(), *problem.parameters(), *parts]), default=0)
+    identifiers.ID_COUNTER.count = max(identifiers.ID_COUNTER.count, largest + 1)
     found: list[Any] = []
 
     def written_out(node: Any, rebuilt: Rebuild) -> Any:

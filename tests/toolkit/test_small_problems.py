@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import cvxpy as cp
+import cvxpy.lin_ops.lin_utils as identifiers
 import numpy as np
 import pytest
 
@@ -56,6 +57,14 @@ def test_a_ray_is_no_proof_where_no_point_is_feasible() -> None:
     assert verdict(most(flat[0], [cp.norm(flat[1:]) <= 0]), UNBOUNDED) == ("agrees", "certified")
     odd = most(whole[0], [2 * whole[0] - 2 * whole[1] == 1])  # points of the relaxation are no points
     assert verdict(odd, UNBOUNDED, ["HIGHS"])[0] == "failed"
+
+
+def test_a_problem_that_was_made_in_another_process_keeps_its_numbers_apart() -> None:
+    for ahead in (12, 19, 57):  # numbers that cvxpy would give to variables of its own meanwhile
+        v = cp.Variable(2, name="x", var_id=identifiers.ID_COUNTER.count + ahead)
+        told = crosscheck(least(cp.sum_squares(v - 1) + cp.norm1(v), [cp.sum(v) <= 1]), ["CLARABEL"]).table
+        assert told["verdict"].tolist() == ["agrees"]
+        assert told["objective"].tolist() == pytest.approx([1.5])
 
 
 def test_an_objective_of_1e_8_is_judged_in_its_own_size() -> None:
