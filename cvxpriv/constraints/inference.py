@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.constraints.documents import kept
-from cvxpriv.constraints.ready import ReadyConstraint, channel_of, finite_matrix, number, option, ready
+from cvxpriv.constraints.ready import ReadyConstraint, channel_of, finite_matrix, number, option, ratio, ready
 from cvxpriv.divergences import FDivergence, divergence
 from cvxpriv.errors import DataError, ModelError, shown
 from cvxpriv.numerics.arrays import Array
@@ -92,15 +92,17 @@ def _ratio_form(
 ) -> list[cp.Constraint]:
     given, weights = _given(of, mechanism, known, "a bound on ratios to the prior")
     marginal = weights @ given
-    above = np.exp(-epsilon) * cp.max(given, axis=0) <= marginal
-    return [above, np.exp(-epsilon) * marginal <= cp.min(given, axis=0)] if both else [above]
+    least = 1.0 / ratio(epsilon)
+    above = least * cp.max(given, axis=0) <= marginal
+    return [above, least * marginal <= cp.min(given, axis=0)] if both else [above]
 
 
 def _ratio_excess(epsilon: float, of: str, both: bool, mechanism: Array, known: Known | None) -> float:
     given, weights = _given(of, mechanism, known, "a bound on ratios to the prior")
     marginal = weights @ given
-    above = float((given - np.exp(epsilon) * marginal).max())
-    return max(above, float((np.exp(-epsilon) * marginal - given).max())) if both else above
+    most = ratio(epsilon)
+    above = float((given - most * marginal).max())
+    return max(above, float((marginal / most - given).max())) if both else above
 
 
 @door

@@ -11,15 +11,13 @@ from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.constraints.documents import kept
-from cvxpriv.constraints.ready import ReadyConstraint, finite_matrix, number, pairs, ready
+from cvxpriv.constraints.ready import ReadyConstraint, finite_matrix, number, pairs, ratio, ready
 from cvxpriv.errors import DataError, ModelError, shown
 from cvxpriv.numerics.arguments import real_numbers
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 
 Permutation = npt.NDArray[np.intp]
-#: Largest logarithm of a bound: doubles hold exp of it.
-MOST = 700.0
 
 
 @door
@@ -157,15 +155,14 @@ def _metric_form(epsilon: float, d: Array, mechanism: cp.Expression, known: Know
         raise ModelError(f"distance is between {len(d)} inputs, the mechanism has {mechanism.shape[0]}: name each once")
     one, other = pairs(len(d))
     near = np.isfinite(d[one, other])
-    with np.errstate(over="ignore"):
-        loss = np.exp(-epsilon * d[one, other])[near]
-    return [cp.multiply(loss[:, None], mechanism[one[near]]) <= mechanism[other[near]]]
+    least = 1.0 / ratio(epsilon * d[one, other][near])
+    return [cp.multiply(least[:, None], mechanism[one[near]]) <= mechanism[other[near]]]
 
 
 def _metric_excess(epsilon: float, d: Array, mechanism: Array, known: Known | None) -> float:
-    with np.errstate(over="ignore", invalid="ignore"):
-        gain = np.exp(epsilon * d)[:, :, None] * mechanism[None]
-    return float((mechanism[:, None] - np.where(np.isnan(gain), 0.0, gain)).max())
+    near = np.isfinite(d)
+    most = ratio(epsilon * np.where(near, d, 0.0))
+    return float((mechanism[:, None] - most[:, :, None] * mechanism)[near].max())
 
 
 @door
@@ -206,7 +203,7 @@ def _renyi_form(a: float, epsilon: float, mechanism: cp.Expression, known: Known
     p, q = mechanism[one], mechanism[other]
     if a == 1.0:
         return [cp.sum(cp.rel_entr(p, q), axis=1) <= epsilon]
-    z, most = cp.Variable(p.shape), np.exp(min((a - 1.0) * epsilon, MOST))
+    z, most = cp.Variable(p.shape), ratio((a - 1.0) * epsilon)
     x, y, w = (cp.vec(part, order="C") for part in (p, q, z))
     if a < 1.0:
         return [cp.PowCone3D(x, y, w, a), cp.sum(z, axis=1) >= most]

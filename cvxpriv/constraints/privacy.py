@@ -7,7 +7,7 @@ import numpy as np
 
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.constraints.documents import kept
-from cvxpriv.constraints.ready import ReadyConstraint, number, pairs, prior_of, ready
+from cvxpriv.constraints.ready import ReadyConstraint, number, pairs, prior_of, ratio, ready
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 
@@ -51,17 +51,17 @@ def local_differential_privacy(epsilon: float, delta: float = 0.0) -> ReadyConst
 
 
 def _ratio_form(epsilon: float, delta: float, mechanism: cp.Expression, known: Known | None) -> list[cp.Constraint]:
+    least = 1.0 / ratio(epsilon)
     if delta == 0.0:
-        return [np.exp(-epsilon) * cp.max(mechanism, axis=0) <= cp.min(mechanism, axis=0)]
+        return [least * cp.max(mechanism, axis=0) <= cp.min(mechanism, axis=0)]
     one, other = pairs(mechanism.shape[0])
-    above = cp.pos(np.exp(-epsilon) * mechanism[one] - mechanism[other])  # of one size, whatever epsilon is
-    return [cp.sum(above, axis=1) <= np.exp(-epsilon) * delta]
+    above = cp.pos(least * mechanism[one] - mechanism[other])  # of one size, whatever epsilon is
+    return [cp.sum(above, axis=1) <= least * delta]
 
 
 def _ratio_excess(epsilon: float, delta: float, mechanism: Array, known: Known | None) -> float:
     # Row by row: the cube of all pairs of rows need not fit.
-    with np.errstate(over="ignore", invalid="ignore"):
-        scaled = np.where(mechanism > 0.0, np.exp(epsilon) * mechanism, 0.0)
+    scaled = ratio(epsilon) * mechanism
     return max(float(np.maximum(row - scaled, 0.0).sum(axis=1).max()) for row in mechanism) - delta
 
 

@@ -19,6 +19,8 @@ from cvxpriv.numerics.arguments import finite_double, real_numbers
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 
+#: Largest loss in nats, for doubles also hold the square of its ratio, and its inverse.
+LARGEST_LOSS = 300.0
 Form = Callable[[cp.Expression, "Known | None"], "list[cp.Constraint]"]
 Excess = Callable[[Array, "Known | None"], float]
 
@@ -169,6 +171,11 @@ def option(argument: str, value: object, choices: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in choices:
         raise ModelError(f"{argument}={shown(value)}: expected one of {', '.join(map(repr, choices))}")
     return value
+
+
+def ratio(epsilon: Any) -> Any:
+    """Return exp(epsilon), the ratio of probabilities that a loss allows, where a loss beyond 300 counts as 300."""
+    return np.exp(np.minimum(epsilon, LARGEST_LOSS))
 
 
 def pairs(inputs: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:

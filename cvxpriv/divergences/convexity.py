@@ -45,6 +45,8 @@ LAST_ROUNDS = 8
 NEGATIVE = mpmath.mpf(10) ** -30
 #: Shares of an interval, and powers of ten, at which an f is looked at that is straight elsewhere.
 SHARES = tuple(10.0**-power for power in range(3, 31, 3))
+#: Numbers of digits that tell a small f'' from rounding: rounding is another number at each.
+SEVERAL_DIGITS, ALIKE = (DIGITS, 2 * DIGITS), 1e-6
 #: Number of candidates for a refutation that are examined in many digits, each round.
 CANDIDATES = 6
 
@@ -198,9 +200,21 @@ def bends(branches: Branches) -> tuple[bool, ...]:
         # exp(-1e9 t) has bent before that, and is straight to any number of digits there
         beside = [one for share in SHARES for one in (start + share * (end - start), end - share * (end - start))]
         far = [one for size in SHARES for one in (size, 1.0 / size)]
-        points += [one for one in [*beside, *far] if low < one < high]
-        found.append(any(second_derivative(tree, t) for t in points))
+        points += [one for one in [*beside, *far, 1.0] if low < one < high]
+        found.append(any(_bends_at(tree, t) for t in points))
     return tuple(found)
+
+
+def _bends_at(tree: Node, t: float) -> bool:
+    seen = []
+    for digits in SEVERAL_DIGITS:
+        with mpmath.workdps(digits):
+            try:
+                seen.append(jet(tree, mpmath.mpf(t), MANY_DIGITS)[2])
+            except (ZeroDivisionError, ValueError, TypeError, OverflowError):
+                return False
+    rough, fine = seen
+    return bool(mpmath.isfinite(fine) and fine != 0 and abs(rough - fine) <= ALIKE * abs(fine))
 
 
 #: Coefficient c by (a, k).

@@ -113,10 +113,15 @@ class AtomCurve(Curve):
         far = np.minimum(p, q) < np.maximum(p, q) / FAR
         if not far.any():
             return found
-        jets, sure, _ = self._plain(p[far], q[far], along)
+        jets, sure, (tree, t, side) = self._plain(p[far], q[far], along)
         held = _full(found[0], p), _full(found[1], p), _full(found[2], p)
         for one, better, right in zip(held, self._scaled((q if along == "p" else p)[far], *jets), sure, strict=False):
             one[far] = np.where(right, better, one[far])
+        lost = far & np.any(np.isnan(held), axis=0)
+        for index, at in zip(map(tuple, np.argwhere(lost)), t[lost[far]], strict=True):
+            precise = np.array(_precise(tree, float(at), side))
+            for one, better in zip(held, self._scaled((q if along == "p" else p)[index], *precise), strict=True):
+                one[index] = better
         return held
 
     def form(self, p: cp.Expression, q: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:

@@ -124,6 +124,19 @@ def test_an_interval_on_which_f_is_straight_is_told_from_one_on_which_it_bends()
     assert not FDivergence.parse("pos(1-t)**2").strictly_convex
 
 
+@pytest.mark.parametrize("steep", ["20", "1e3", "1e6"])
+def test_a_bend_that_is_small_far_from_its_place_is_no_straight_line(steep: str) -> None:
+    found = FDivergence.parse(f"log(1 + exp({steep}*(t-1))) - log(2)")  # f'' = k^2/4 at 1, e^-k of that elsewhere
+    assert (found.convexity, found.strictly_convex) == ("proved", True)
+    assert found.second_derivative(np.array([1.0])) == pytest.approx(float(steep) ** 2 / 4, rel=1e-12)
+
+
+@pytest.mark.parametrize("text", ["sqrt(t**2+2*t+1)-2", "log(1+t)-log((1+t)/2)-log(2)", "log(exp(pi*t))-pi", "t/3*3-1"])
+def test_a_straight_line_is_refused_however_it_is_written(text: str) -> None:
+    with pytest.raises(ModelError, match=r"straight line|simplifies"):
+        FDivergence.parse(text)
+
+
 def test_the_leading_term_decides_near_zero() -> None:
     end = settled_near_zero(line_of("t*log(t) - 5*t**1.5").f)  # f'' = 1/t - 15/(4 sqrt t) > 0 below (4/15)^2
     assert 0.01 <= end <= (4.0 / 15.0) ** 2

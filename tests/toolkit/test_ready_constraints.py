@@ -413,6 +413,20 @@ def test_a_constraint_may_bring_variables_of_its_own(constraint: object) -> None
     assert residuals.natural <= 1e-3  # a solver's mechanism is good to the root of its gap
 
 
+def test_a_loss_beyond_doubles_and_an_infinite_distance_keep_their_meaning() -> None:
+    known = Known(np.array([0.5, 0.5]), np.array([0.5, 0.5]), np.eye(2), ("a", "b"))
+    unused, hidden = np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([[0.7, 0.3], [1.0, 0.0]])
+    apart = constraints.metric_differential_privacy(1.0, [[0.0, np.inf], [np.inf, 0.0]])
+    assert apart.violation(hidden) <= 0.0
+    for epsilon in (300.0, 1000.0, 1e300):
+        for make in (constraints.local_information_privacy, constraints.pointwise_leakage):
+            assert make(epsilon, "input").violation(unused, known) <= 0.0
+        for delta in (0.0, 0.1):
+            local = constraints.local_differential_privacy(epsilon, delta)
+            assert local.violation(hidden) == pytest.approx(0.3 - delta)
+            assert local.violation([[0.7, 0.3], [1.0 - 1e-100, 1e-100]]) == 0.0
+
+
 def test_values_of_own_variables_are_found_at_a_mechanism_that_misses_the_constraint() -> None:
     constrained = block().constrain("mine", epigraph)
     declaration = constrained.place({"mechanism": np.eye(3)}, {"mechanism": np.eye(3)})

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cvxpriv.constraints.ready import ratio
 from cvxpriv.divergences import divergence
 from cvxpriv.numerics.arrays import Array
 
@@ -140,7 +141,7 @@ def _share(limit: Array, mean: list[float], each: list[float], p_y: Array) -> Ca
 
 
 def _in_box(kind: str, said: dict[str, Any], asked: PricedConstraints, p_y: Array) -> Callable[[At], Array]:
-    high = float(np.exp(min(said["epsilon"], 700.0)))
+    high = float(ratio(said["epsilon"]))
     above, below = high == asked.high, kind == "local_information_privacy" and 1.0 / high == asked.low
     return lambda at: p_y * (np.maximum(at.beyond, 0.0) * above + np.minimum(at.beyond, 0.0) * below)
 
@@ -154,7 +155,7 @@ def _of_lines(problem: Problem, said: dict[str, Any], line: Lines, k: int) -> Ca
         scale = line.lines[first, np.arange(len(first))] * p_y[first]
         return lambda at: at.lines[k][1] * scale
     if kind in BOXES:
-        high, half = np.exp(said["epsilon"]), int((problem.p_s > 0.0).sum())
+        high, half = float(ratio(said["epsilon"])), int((problem.p_s > 0.0).sum())
         sign = np.concatenate([np.full(half, 1.0 / high), np.full(line.lines.shape[1] - half, -1.0)])
         return lambda at: (at.lines[k][1] * sign).reshape(len(at.n), -1, half).sum(axis=1)
     if kind == "group_fairness":

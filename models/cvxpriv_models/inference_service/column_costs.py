@@ -14,6 +14,7 @@ import numpy as np
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.constraints import ReadyConstraint
 from cvxpriv.constraints.inference import by_group
+from cvxpriv.constraints.ready import LARGEST_LOSS, ratio
 from cvxpriv.divergences import divergence
 from cvxpriv.numerics.arrays import Array
 
@@ -28,8 +29,6 @@ INWARD = 1e-6
 NEARLY_NONE = 1e-12
 #: The largest ratio at which a tangent of a Renyi cost is taken.
 STEEPEST = 1e6
-#: Largest exponent of a ratio: e^300.
-LARGEST_EXPONENT = 300.0
 
 NAMED = (
     "it speaks of outputs by name or number, and a bound by columns lets several columns share an output, which then "
@@ -85,14 +84,14 @@ def in_ratio(p_y: Array, factor: Array) -> Array:
 
 def within_ratios(ratios: Array, epsilon: float, both: bool) -> Array:
     """Lines that are at most 0 where e^-epsilon <= ratio <= e^epsilon, or only the second; ratios: (|Y|, W)."""
-    high = np.exp(min(epsilon, LARGEST_EXPONENT))
+    high = ratio(epsilon)
     above = ratios / high - 1.0
     return np.hstack([above, 1.0 / high - ratios]) if both else above
 
 
 def _exp(values: Array | float) -> Array:
     found = np.asarray(values, dtype=float)
-    return np.asarray(np.where(found > LARGEST_EXPONENT, np.inf, np.exp(np.minimum(found, LARGEST_EXPONENT))))
+    return np.asarray(np.where(found > LARGEST_LOSS, np.inf, ratio(found)))
 
 
 def _ratios(one: ReadyConstraint, problem: Problem) -> Array:
@@ -202,11 +201,11 @@ def _renyi(one: ReadyConstraint, problem: Problem) -> Bent:
         theta = np.minimum(theta, STEEPEST)
         level = prices * (abs(a * (a - 1.0)) or 1.0) * theta ** (a - 1.0) / r
         found = np.zeros((len(x), size, size))
-        for y, z, here, ratio in zip(first, second, level.T, theta.T, strict=True):
+        for y, z, here, steep in zip(first, second, level.T, theta.T, strict=True):
             found[:, y, y] += here / problem.p_y[y] ** 2
-            found[:, z, z] += here * ratio**2 / problem.p_y[z] ** 2
-            found[:, y, z] -= here * ratio / (problem.p_y[y] * problem.p_y[z])
-            found[:, z, y] -= here * ratio / (problem.p_y[y] * problem.p_y[z])
+            found[:, z, z] += here * steep**2 / problem.p_y[z] ** 2
+            found[:, y, z] -= here * steep / (problem.p_y[y] * problem.p_y[z])
+            found[:, z, y] -= here * steep / (problem.p_y[y] * problem.p_y[z])
         return found
 
     upper = epsilon if a == 1.0 else float((-1.0 if a < 1.0 else 1.0) * _exp((a - 1.0) * epsilon))

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.bounds.output_names import forbidden_cells
 from cvxpriv.constraints import ReadyConstraint
+from cvxpriv.constraints.ready import LARGEST_LOSS, ratio
 from cvxpriv.divergences import FDivergence
 from cvxpriv.numerics.arrays import Array
 
@@ -143,10 +144,10 @@ def _read(found: PricedConstraints, one: ReadyConstraint, problem: Problem, apar
     """
     kind, given = one.kind, one.parameters
     if apart and _is_cone(one):
-        least = float(given["epsilon"])
+        least = min(float(given["epsilon"]), LARGEST_LOSS)
         return replace(found, epsilon=least if found.epsilon is None else min(found.epsilon, least))
     if kind in BOXES and given.get("of") == "input":
-        high = float(np.exp(min(given["epsilon"], 700.0)))
+        high = float(ratio(given["epsilon"]))
         low = 1.0 / high if BOXES[kind] else 0.0
         return replace(found, low=max(found.low, low), high=min(found.high, high))
     if kind == "maximal_leakage":
