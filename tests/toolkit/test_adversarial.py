@@ -38,7 +38,7 @@ def judged(known: Known, *solvers: str) -> pd.DataFrame:
     return table.table.set_index("solver")
 
 
-@pytest.mark.grid(every=2)
+@pytest.mark.grid(every=4)
 @pytest.mark.parametrize(
     "family",
     [

@@ -286,7 +286,7 @@ def test_a_constraint_that_the_checker_does_not_know_leaves_a_reason() -> None:
     assert unstated(problem, asked).startswith("no: an output can have no mass with it")
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 20))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 20))])
 def test_two_constraints_on_a_random_table_are_obeyed_bounded_and_proved(seed: int) -> None:
     rng = np.random.default_rng(seed)
     table = rng.dirichlet(np.ones(6)).reshape(2, 3)

@@ -135,6 +135,7 @@ def test_lower_bound_stays_below_the_truth_even_from_a_lying_dual() -> None:
     assert truth - bound.value < 1e-4
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("seed", range(8))
 def test_lower_bound_holds_for_arbitrary_duals(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -194,6 +194,7 @@ def test_processes_change_nothing() -> None:
     assert two.history["kkt"].size == one.history["kkt"].size
 
 
+@pytest.mark.grid(every=3)  # a small objective and a large constraint
 @pytest.mark.parametrize(("scale", "unit"), [(1e-4, 1.0), (1e4, 1.0), (1.0, 1e-3), (1.0, 1e3)])
 def test_the_default_price_follows_the_scale_of_objective_and_constraints(scale: float, unit: float) -> None:
     # At a fixed price of .1 an objective of size 1e-4 stood still at its largest value on the sphere.

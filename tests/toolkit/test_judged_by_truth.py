@@ -130,12 +130,11 @@ def test_a_point_of_a_problem_that_is_empty_by_a_hair_is_loose_whoever_else_is_a
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_verdict_follows_the_point_and_not_its_multipliers(kind: str) -> None:
-    for seed in range(2):
-        judged(seed, kind)
+    judged(0, kind)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_verdict_follows_the_point_in_many_problems(kind: str) -> None:
-    for seed in range(2, 40):
+    for seed in range(1, 40):
         judged(seed, kind)

@@ -134,7 +134,7 @@ def test_kinks_of_the_objective_are_free_within_their_interval() -> None:
 
 def test_a_right_answer_beside_a_kink_has_a_small_natural_residual() -> None:
     # A solver's zeros are 1e-12, not 0: the kink beside the point, not the slope at it, decides the multipliers.
-    for seed in range(12):
+    for seed in range(8):
         generator = np.random.default_rng(seed)
         x = cp.Variable(int(generator.integers(3, 9)))
         rows = generator.normal(size=(int(generator.integers(1, 3)), x.size))

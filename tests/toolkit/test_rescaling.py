@@ -75,7 +75,7 @@ PAIRS = [
 ]
 
 
-@pytest.mark.grid(every=3)
+@pytest.mark.grid(every=5)
 @pytest.mark.parametrize(("name", "solver"), PAIRS)
 def test_an_answer_found_in_other_units_is_an_answer_in_the_problem_s_own(name: str, solver: str) -> None:
     problem, optimum = SCALES[name]

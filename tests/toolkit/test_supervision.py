@@ -173,10 +173,10 @@ for name in {blocked!r}:
 import numpy as np
 import cvxpriv as cpv
 from cvxpriv.models import InferenceAsService, PrivacyFunnel, RecycledADMM, ISTDP, ADMMSharing
-table = cpv.JointTable.from_counts([[12, 3, 5], [1, 8, 6], [2, 2, 9]])
-for run in (PrivacyFunnel(table, 0.8).solve(starts=2), InferenceAsService(table, 0.5).solve(starts=2)):
+table = cpv.JointTable.from_counts([[12, 3], [1, 8]])
+for run in (PrivacyFunnel(table, 0.8).solve(starts=1), InferenceAsService(table, 0.5).solve(starts=1)):
     assert run.converged, run
-    assert set(run.certify().table["solver"]) & {{"CLARABEL", "ECOS", "SCS"}} == {left!r}
+assert set(run.certify().table["solver"]) & {{"CLARABEL", "ECOS", "SCS"}} == {left!r}  # of the last
 print("done")
 """
 
