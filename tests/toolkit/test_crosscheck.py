@@ -494,7 +494,7 @@ def test_a_bound_is_certified_in_the_sense_of_the_problem_or_says_why_not() -> N
 
 def test_the_text_shows_the_worst_first_with_the_reasons_below() -> None:
     lines = str(crosscheck(least_squares(), ["CLARABEL"], answers={"mine": {"x": [1, 0]}})).splitlines()
-    columns = ["verdict", "block", "solver", "gap", "residual", "natural", "ms", "status", "objective"]
+    columns = ["verdict", "block", "solver", "gap", "residual", "natural", "ms", "known_by", "status", "objective"]
     assert lines[1].split() == columns
     assert [lines[2].split()[k] for k in (0, 1, 2, -2)] == ["WRONG", "problem", "mine", "claimed"]
     assert [lines[3].split()[k] for k in (0, 1, 2, -2)] == ["agrees", "problem", "CLARABEL", "optimal"]
