@@ -16,7 +16,7 @@ from cvxpriv.errors import ModelError
 from .divergence_cases import BUILT_IN
 
 #: The others are slow: each takes a second or more.
-SOON = ("mutual-information", "chi-square", "hellinger")
+SOON = ("mutual-information", "hellinger")
 WAYS = [(name, way) for name in BUILT_IN for way in ways_of(divergence(name))]
 
 

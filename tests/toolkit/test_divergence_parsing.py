@@ -249,6 +249,7 @@ def test_what_cannot_be_read_is_refused_at_its_part(text: str, message: str) -> 
         line_of(text)
 
 
+@pytest.mark.grid(every=5)
 @pytest.mark.parametrize("size", ["1e-12*", "1e-35*", "1e9*1e3*"])
 @pytest.mark.parametrize(
     "text",

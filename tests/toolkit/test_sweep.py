@@ -73,13 +73,13 @@ def test_the_order_in_memory_changes_no_bit() -> None:
     rng = np.random.default_rng(0)
     rows, labels = rng.uniform(-0.3, 0.3, size=(60, 8))[:, ::2], rng.choice([-1.0, 1.0], 60)
     table, weights = rng.dirichlet(np.ones(12)).reshape(4, 3).repeat(2, axis=0)[::2].T, rng.uniform(1, 2, 120)[::2]
-    graph, few, found = nx.path_graph(2), {"starts": 1, "max_iter": 9}, []
+    graph, few, found = nx.path_graph(2), {"starts": 1, "max_iter": 4}, []
     for way in (np.asarray, np.ascontiguousarray, np.asfortranarray, lambda view: pickle.loads(pickle.dumps(view))):
         x, y, w, p_sx = (way(view) for view in (rows, labels, weights, table))
         runs = (
-            ADMMSharing([way(x[:, :2]), way(x[:, 2:])], y, weights=w).solve(max_iter=9),
-            RecycledADMM(graph, [(way(x[:30]), y[:30]), (way(x[30:]), y[30:])]).solve(max_iter=9),
-            ISTDP(x, y).solve(max_iter=9),
+            ADMMSharing([way(x[:, :2]), way(x[:, 2:])], y, weights=w).solve(max_iter=4),
+            RecycledADMM(graph, [(way(x[:30]), y[:30]), (way(x[30:]), y[30:])]).solve(max_iter=4),
+            ISTDP(x, y).solve(max_iter=4),
             PrivacyFunnel(p_sx, 0.5).solve(method="aem", **few),
             InferenceAsService(p_sx, 0.1).solve(**few),
         )
