@@ -99,8 +99,9 @@ def proved(terminal: Terminal, run: MechanismRun[Any, Any], facts: Facts) -> Fac
         with terminal.phase("deriving the certificate again in exact arithmetic"):
             certificate.verify()
         missing = f"the gap is not proved: {bound.reason}; raise --time-limit or --gap" if bound.reason else ""
-        if bound.ignored:
-            missing = f"the certificate leaves out {', '.join(bound.ignored)}: no proof with that is known"
+        left = [*bound.ignored, *getattr(bound, "uncertified", ())]
+        if left:
+            missing = f"the certificate leaves out {', '.join(left)}: no proof with that is known"
     if missing:
         return replace(facts, unmet=facts.unmet or missing, messages=[*facts.messages, f"Not certified: {missing}."])
     return replace(facts, messages=[*facts.messages, "The certificate was derived again in exact arithmetic."])

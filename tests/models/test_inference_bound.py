@@ -8,7 +8,6 @@ import time
 import numpy as np
 import pytest
 from cvxpriv_models.inference_service import bound_search, measures
-from cvxpriv_models.inference_service.any_conjugate import conjugate_of
 from cvxpriv_models.inference_service.bound import bound
 from cvxpriv_models.inference_service.cells_of_s import (
     bisected,
@@ -18,7 +17,6 @@ from cvxpriv_models.inference_service.cells_of_s import (
     kl_to_prior,
     verify,
 )
-from cvxpriv_models.inference_service.conjugates import closed_form
 from cvxpriv_models.inference_service.local_dp_pricing import _Cone, local_dp_pricing
 from cvxpriv_models.inference_service.pricing import Pricing
 from cvxpriv_models.inference_service.problem import Problem
@@ -26,6 +24,8 @@ from cvxpriv_models.inference_service.smoothed_master import Pace
 from hypothesis import given, settings, strategies as st
 
 from cvxpriv import constraints, datasets
+from cvxpriv.bounds.any_conjugate import conjugate_of
+from cvxpriv.bounds.conjugates import closed_form
 from cvxpriv.bounds.merged_symbols import information_lost, merge, merged_table
 from cvxpriv.divergences import FDivergence, divergence
 from cvxpriv.errors import ModelError

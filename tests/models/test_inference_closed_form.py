@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cvxpriv_models.inference_service import closed_form, linear_pieces, marginal_roots, measures, row_roots
+from cvxpriv_models.inference_service import closed_form, marginal_roots, measures, row_roots
 from cvxpriv_models.inference_service.problem import floored_rows
 from cvxpriv_models.inference_service.simplex_rows import solve_rows
 from scipy.optimize import brentq, minimize
 
+from cvxpriv.bounds import linear_pieces
 from cvxpriv.divergences import FDivergence, divergence
 from cvxpriv.divergences.sides import built_in, slopes_of
 from cvxpriv.numerics.arrays import Array, single

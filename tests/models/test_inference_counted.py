@@ -1,4 +1,4 @@
-"""Which constraints are part of the bound of inference as a service, and the inner problem that prices them."""
+"""Which constraints are part of the bounds, and the inner problem that prices them in inference as a service."""
 
 from __future__ import annotations
 
@@ -8,74 +8,74 @@ from pathlib import Path
 import cvxpy as cp
 import numpy as np
 import pytest
-from cvxpriv_models.inference_service.any_conjugate import conjugate_of
 from cvxpriv_models.inference_service.bound import bound
-from cvxpriv_models.inference_service.column_costs import NOT_COUNTED, costs_of
-from cvxpriv_models.inference_service.line_costs import Lines, under_lines
+from cvxpriv_models.inference_service.line_costs import under_lines
 from cvxpriv_models.inference_service.priced_constraints import OWN, PricedConstraints, pricing_of
 from cvxpriv_models.inference_service.pricing import Inner, solve_simplex
 from cvxpriv_models.inference_service.problem import Problem
 from cvxpriv_models.inference_service.summed_pricing import SummedPricing
-from cvxpriv_models.privacy_funnel.column_constraints import ColumnConstraints
+from cvxpriv_models.privacy_funnel.costed_pricing import Costs
 from cvxpriv_models.privacy_funnel.problem import Problem as Funnel
 from scipy.optimize import linprog
 
 from cvxpriv import constraints
 from cvxpriv.blocks.declaration import Known
+from cvxpriv.bounds.any_conjugate import conjugate_of
+from cvxpriv.bounds.column_costs import NOT_COUNTED, costs_of
+from cvxpriv.bounds.lines import Lines
 from cvxpriv.constraints import ReadyConstraint
 from cvxpriv.numerics.arrays import Array
 
 TABLE = np.array([[0.3, 0.1, 0.1], [0.05, 0.15, 0.3]])
 PROBLEM = Problem.of(TABLE, 0.1, size_u=3)
+KNOWN = Known.of_table(PROBLEM.table)
 DISTANCE = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]])
 MAKERS = set(constraints.__all__) - {
     "FORMS", "ReadyConstraint", "couples_rows", "from_document", "parse", "to_document"
 }  # fmt: skip
 EVERY = [
-    (constraints.local_differential_privacy(1.0), True, True),
-    (constraints.local_differential_privacy(0.5, 0.05), True, False),
-    (constraints.metric_differential_privacy(0.5, DISTANCE), True, False),
-    (constraints.renyi_differential_privacy(2.0, 0.2), True, False),
-    (constraints.renyi_differential_privacy(1.0, 0.2), True, False),
-    (constraints.renyi_differential_privacy(0.5, 0.2), True, False),
-    (constraints.local_information_privacy(0.3), True, True),
-    (constraints.local_information_privacy(0.3, "input"), True, True),
-    (constraints.pointwise_leakage(0.3), True, True),
-    (constraints.pointwise_leakage(0.3, "input"), True, True),
-    (constraints.f_information("mutual-information", 0.02), True, False),
-    (constraints.f_information("total-variation", 0.05, "input"), True, False),
-    (constraints.bayes_vulnerability(0.6), True, False),
-    (constraints.bayes_vulnerability(0.6, of="input"), True, False),
-    (constraints.bayes_vulnerability(0.6, [[1.0, 0.0], [0.0, 2.0], [0.5, 0.5]]), True, False),
-    (constraints.group_fairness(0.1), True, False),
-    (constraints.group_fairness(0.1, [0, 0, 1]), True, False),
-    (constraints.total_variation_to_prior(0.1), True, True),
-    (constraints.total_variation_to_prior(0.1, average=True), True, True),
-    (constraints.maximal_leakage(0.3), True, True),
-    (constraints.expected_distortion(DISTANCE, 0.5), True, True),
-    (constraints.forbidden([(0, 1)]), True, True),
-    (constraints.output_marginal([0.5, 0.3, 0.2]), False, False),
-    (constraints.floor(0.01), False, False),
-    (constraints.fixed({(0, 0): 0.5}), False, False),
-    (constraints.symmetric([1, 0, 2], [0, 1, 2]), False, False),
-    (constraints.monotone(), False, False),
-    (constraints.f_information("total-variation", 0.05), True, False),
+    (constraints.local_differential_privacy(1.0), True),
+    (constraints.local_differential_privacy(0.5, 0.05), True),
+    (constraints.metric_differential_privacy(0.5, DISTANCE), True),
+    (constraints.renyi_differential_privacy(2.0, 0.2), True),
+    (constraints.renyi_differential_privacy(1.0, 0.2), True),
+    (constraints.renyi_differential_privacy(0.5, 0.2), True),
+    (constraints.local_information_privacy(0.3), True),
+    (constraints.local_information_privacy(0.3, "input"), True),
+    (constraints.pointwise_leakage(0.3), True),
+    (constraints.pointwise_leakage(0.3, "input"), True),
+    (constraints.f_information("mutual-information", 0.02), True),
+    (constraints.f_information("total-variation", 0.05, "input"), True),
+    (constraints.bayes_vulnerability(0.6), True),
+    (constraints.bayes_vulnerability(0.6, of="input"), True),
+    (constraints.bayes_vulnerability(0.6, [[1.0, 0.0], [0.0, 2.0], [0.5, 0.5]]), True),
+    (constraints.group_fairness(0.1), True),
+    (constraints.group_fairness(0.1, [0, 0, 1]), True),
+    (constraints.total_variation_to_prior(0.1), True),
+    (constraints.total_variation_to_prior(0.1, average=True), True),
+    (constraints.maximal_leakage(0.3), True),
+    (constraints.expected_distortion(DISTANCE, 0.5), True),
+    (constraints.forbidden([(0, 1)]), True),
+    (constraints.output_marginal([0.5, 0.3, 0.2]), False),
+    (constraints.floor(0.01), False),
+    (constraints.fixed({(0, 0): 0.5}), False),
+    (constraints.symmetric([1, 0, 2], [0, 1, 2]), False),
+    (constraints.monotone(), False),
+    (constraints.f_information("total-variation", 0.05), True),
 ]
 INFORMATION_OF_S = len(EVERY) - 1
 
 
 def test_the_list_below_has_every_ready_constraint() -> None:
-    assert {one.kind for one, *_ in EVERY} == MAKERS
+    assert {one.kind for one, _ in EVERY} == MAKERS
 
 
-@pytest.mark.parametrize(("asked", "inference", "funnel"), EVERY, ids=[one.name for one, *_ in EVERY])
-def test_each_is_part_of_the_bound_or_left_out_with_its_reason(
-    asked: ReadyConstraint, inference: bool, funnel: bool
-) -> None:
+@pytest.mark.parametrize(("asked", "counted"), EVERY, ids=[one.name for one, _ in EVERY])
+def test_each_is_part_of_the_bound_or_left_out_with_its_reason(asked: ReadyConstraint, counted: bool) -> None:
     found = PricedConstraints.of(PROBLEM, (("asked", asked),))
-    assert found.ignored == (() if inference else (("asked", NOT_COUNTED[asked.kind]),))
-    alone = ColumnConstraints.of(Funnel.of(TABLE, 0.3, "nats", 3), (("asked", asked),))
-    assert alone.ignored == (() if funnel else ("asked",))
+    assert found.ignored == (() if counted else (("asked", NOT_COUNTED[asked.kind]),))
+    alone = Costs.of(Funnel.of(TABLE, 0.3, "nats", 3), (("asked", asked),))
+    assert alone.ignored == (() if counted else ("asked",))
 
 
 def test_the_documents_name_the_same_ones() -> None:
@@ -86,9 +86,8 @@ def test_the_documents_name_the_same_ones() -> None:
         for line in rows.splitlines()[1:]
     }
     assert set(listed) == MAKERS
-    for kind, (inference, funnel) in listed.items():
-        counted = [one[1:] for one in EVERY if one[0].kind == kind]
-        assert [any(one) for one in zip(*counted, strict=True)] == [inference, funnel]
+    for kind, said in listed.items():
+        assert said == 2 * [any(counted for one, counted in EVERY if one.kind == kind)]
 
 
 def test_functions_of_the_user_s_are_left_out_with_that_reason() -> None:
@@ -123,7 +122,7 @@ KINDS = {"local_information_privacy": 6, "bayes_vulnerability": 14, "group_fairn
 
 @pytest.mark.parametrize("which", KINDS.values(), ids=KINDS)
 def test_the_inner_problem_under_lines_is_that_of_a_cone_program(which: int) -> None:
-    lines = costs_of(EVERY[which][0], PROBLEM)
+    lines = costs_of(EVERY[which][0], KNOWN)
     assert isinstance(lines, tuple)
     rng = np.random.default_rng(which)
     prices, c = 0.3 * rng.random(sum(len(one.ends) for one in lines)), rng.standard_normal((3, 3))
@@ -211,7 +210,7 @@ def test_any_weights_that_the_prices_allow_bound_the_inner_problem() -> None:
 
 
 def test_columns_are_moved_into_what_each_of_them_has_to_obey() -> None:
-    costs = costs_of(constraints.local_information_privacy(0.3), PROBLEM)
+    costs = costs_of(constraints.local_information_privacy(0.3), KNOWN)
     assert isinstance(costs, tuple)
     moved = costs[0].kept(np.eye(3), PROBLEM.p_y)
     assert (moved @ costs[0].lines).max() == pytest.approx(0.0, abs=1e-15)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cvxpriv_models.inference_service import kkt, linear_pieces, measures, simplex_rows, vertices
+from cvxpriv_models.inference_service import kkt, measures, simplex_rows, vertices
 from cvxpriv_models.inference_service.joint import joint
 
 from cvxpriv import datasets
+from cvxpriv.bounds import linear_pieces
 from cvxpriv.divergences import FDivergence, divergence
 from cvxpriv.models import InferenceAsService
 from cvxpriv.numerics.arrays import single

@@ -8,7 +8,6 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from cvxpriv_models.inference_service.bound import WITHOUT_SUMS_GAP, bound
-from cvxpriv_models.inference_service.conjugates import JENSEN_SHANNON, LE_CAM, Conjugate, moved_away
 from cvxpriv_models.inference_service.pricing import solve_simplex
 from cvxpriv_models.inference_service.problem import Problem
 from cvxpriv_models.inference_service.summed_costs import levelled
@@ -16,6 +15,7 @@ from scipy.optimize import linprog
 
 from cvxpriv import constraints
 from cvxpriv.blocks.declaration import Known
+from cvxpriv.bounds.conjugates import JENSEN_SHANNON, LE_CAM, Conjugate, moved_away
 from cvxpriv.bounds.output_names import matched
 from cvxpriv.constraints import ReadyConstraint
 from cvxpriv.models import InferenceAsService

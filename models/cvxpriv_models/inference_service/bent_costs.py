@@ -7,55 +7,36 @@ exactly where both are those of its best column. Newton's method looks for that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from cvxpriv.numerics.arrays import Array, Flags, IntArray
+from cvxpriv.bounds.bent_columns import LAST_WITH_LINES, BentColumns, Priced, smoothed
+from cvxpriv.bounds.lines import Weights
+from cvxpriv.numerics.arrays import Array, IntArray
 
-from .column_costs import Bent
-from .line_costs import BATCH, CUT, FLAT, LONGER, Lines, Solve, Weights, joined, until
+from .line_costs import BATCH, Solve, joined
 from .pricing import LIMIT, SUM, ULPS, Inner, Pricing
 
-#: The barrier: the first, its share that a step leaves, and the last, also where few steps are asked; the most steps.
-FIRST_BARRIER, BARRIER_LEFT, LAST_BARRIER = 1e-2, 0.03, 1e-13
-LOOSE, STEPS = 1e-6, 70
-#: The share of the last one that Newton's method may still promise.
-CENTRED = 1e-8
+#: The last barrier, where few steps are asked and without lines.
+LOOSE, LAST_BARRIER = 1e-6, 1e-13
 #: The most steps of a climb: columns that are not there yet are those of the next one.
 CLIMB = 30
-#: The last one with lines: at smaller ones the weight of a line whose cost has its kink at the column is rounding.
-LAST_WITH_LINES = 1e-10
-#: The largest weight of a line that no column may be above, and Newton steps for the level of the largest line.
-LARGEST_WEIGHT, LEVEL_STEPS = 1e4, 30
-
-Curved = Callable[[Array, Array], tuple[Array, Array, Array]]
-Priced = Sequence[tuple[Lines, Array]]
 
 
 @dataclass(frozen=True, eq=False)
-class BentCosts:
+class BentCosts(BentColumns):
     """The costs of a column beside g, where some of them bend.
 
-    `bent`: Costs that bend, each with its prices.
-    `lines`: Costs from lines, each with its prices.
-    `known`: Further ones, which the solver of the inner problem counts by itself.
-    `allowed`, (|Y|,): Cells that may be above 0.
-    `p_y`: (|Y|,).
-    `base`: c and columns to the inner problem without costs, its slope, and minus its second derivatives.
+    `known`: Costs from lines, each with its prices, which the solver of the inner problem counts by itself.
     """
 
-    bent: Sequence[tuple[Bent, Array]]
-    lines: Priced
-    known: Priced
-    allowed: Flags
-    p_y: Array
-    base: Curved
+    known: Priced = ()
 
     def under(self, solve: Solve) -> Solve:
         """Return a solver of the inner problem less all costs; `solve` counts those that are known to it."""
-        weights, own = self._weights()
+        weights = self.weights()
+        own = int(weights.kept[: sum(one.size for one, _ in self.lines)].sum())
 
         def solved(c: Array, limit: int, precision: float, near: Array | None) -> Inner:
             size = max(BATCH // (len(self.p_y) * max(len(self.p_y), weights.lines.shape[1])), 1)
@@ -65,18 +46,16 @@ class BentCosts:
 
         return solved
 
-    def _weights(self) -> tuple[Weights, int]:
-        """All lines, and how many of them the solver of the inner problem does not know."""
-        none = Lines("above", np.zeros((len(self.p_y), 0))), np.zeros(0)
-        every = (none, *self.lines, *self.known)
-        weights = Weights.of([one for one, _ in every], _prices(every))
-        return weights, int(weights.kept[: sum(one.size for one, _ in self.lines)].sum())
+    @property
+    def every(self) -> Priced:
+        """All costs from lines."""
+        return (*self.lines, *self.known)
 
     def _solved(self, solve: Solve, weights: Weights, own: int, c: Array, last: float) -> Inner:
         """The bound at the tangents and weights of the columns that a barrier method finds."""
-        x, barrier = self._column(weights, lambda _, rows: c[rows], self._middle(solve(c, LIMIT, SUM, None).x), last)
+        x, barrier = self.best(weights, lambda _, rows: c[rows], self.middle(solve(c, LIMIT, SUM, None).x), last)
         lines = weights.lines[:, :own]
-        v, w = self._tangent(x), smoothed(weights, x @ weights.lines, barrier)[1][:, :own]
+        v, w = self.tangent(x), smoothed(weights, x @ weights.lines, barrier)[1][:, :own]
         inner = solve(c - v - w @ lines.T, LIMIT, SUM, None)
         size = np.abs(v).max(axis=1) + (w @ np.abs(lines).T).max(axis=1)
         return inner._replace(value=inner.value + ULPS * size, x=x)
@@ -87,114 +66,5 @@ class BentCosts:
         def paid(x: Array, rows: IntArray) -> Array:
             return np.asarray(pricing.mu_of(x @ pricing.channel.T) @ pricing.channel - alpha)
 
-        x = self._middle(pricing.solve(pricing.mu_of(share) @ pricing.channel - alpha, LIMIT, SUM, None).x)
-        return self._column(self._weights()[0], paid, x, LAST_WITH_LINES, 1.0, CLIMB)[0]
-
-    def _middle(self, x: Array) -> Array:
-        """Columns half of the way from the prior."""
-        prior = np.where(self.allowed, self.p_y, 0.0)
-        return np.asarray(0.5 * x / x.sum(axis=1, keepdims=True) + 0.5 * prior / prior.sum())
-
-    def _column(
-        self,
-        weights: Weights,
-        paid: Callable[[Array, IntArray], Array],
-        x: Array,
-        last: float,
-        left: float = CENTRED,
-        steps: int = STEPS,
-    ) -> tuple[Array, Array]:
-        """The best columns, and the barrier at which Newton's method left each, (n,).
-
-        `paid`: Columns and their rows to c. `x`, (n, |Y|): Columns to begin with. `left`: The share of the last
-        barrier that Newton's method may still promise.
-        """
-        some = self.allowed
-        barrier, length = np.full(len(x), FIRST_BARRIER), np.ones(len(x))
-        work, found, ended = np.arange(len(x)), x.copy(), barrier.copy()
-        for _ in range(steps):
-            c = paid(x, work)
-            here, step, rise = self._step(weights, c, x, barrier)
-            trial = x + (length * until(x[:, some], step[:, some]))[:, None] * step
-            trial = trial / trial.sum(axis=1, keepdims=True)
-            good = self._merit(weights, c, trial, barrier) - here >= -FLAT * barrier - ULPS * (1.0 + np.abs(here))
-            x = np.where(good[:, None], trial, x)
-            near = good & (rise * length <= np.where(barrier > last, 1.0, left) * barrier)
-            found[work], ended[work] = x, barrier
-            going = ~(near & (barrier <= last))
-            if not going.any():
-                break
-            barrier = np.where(near, np.maximum(BARRIER_LEFT * barrier, last), barrier)
-            length = np.where(good, np.minimum(LONGER * length, 1.0), CUT * length)
-            if not going.all():
-                work, x, barrier, length = (one[going] for one in (work, x, barrier, length))
-        return found, ended
-
-    def _merit(self, weights: Weights, c: Array, x: Array, barrier: Array) -> Array:
-        some = self.allowed
-        cost = sum(one.smooth(x) @ prices for one, prices in self.bent)
-        lines = smoothed(weights, x @ weights.lines, barrier)[0]
-        return np.asarray(self.base(c, x)[0] - cost - lines + barrier * (np.log(x[:, some]) @ self.p_y[some]))
-
-    def _step(self, weights: Weights, c: Array, x: Array, barrier: Array) -> tuple[Array, Array, Array]:
-        """The merit, Newton's step on the simplex, and the rise that it promises."""
-        some, p = self.allowed, self.p_y[self.allowed]
-        _, slope, bend = self.base(c, x)
-        _, w, turn = smoothed(weights, x @ weights.lines, barrier)
-        g = (slope - self._tangent(x) - w @ weights.lines.T)[:, some] + barrier[:, None] * p / x[:, some]
-        second = sum(one.bends(x, prices) for one, prices in self.bent) + weights.lines @ (turn @ weights.lines.T)
-        second = second[:, some][:, :, some]
-        second = second + (bend[:, some] + barrier[:, None] * p / x[:, some] ** 2)[:, :, None] * np.eye(len(p))
-        scale = 1.0 / np.sqrt(np.einsum("nyy->ny", second))
-        right = np.stack([g * scale, scale], axis=2)
-        both = np.linalg.solve(second * scale[:, :, None] * scale[:, None, :], right) * scale[:, :, None]
-        up, level = both[:, :, 0], both[:, :, 1]
-        step = np.zeros_like(x)
-        step[:, some] = up - (up.sum(axis=1) / level.sum(axis=1))[:, None] * level
-        return self._merit(weights, c, x, barrier), step, (step[:, some] * g).sum(axis=1)
-
-    def _tangent(self, x: Array) -> Array:
-        return np.asarray(sum(np.einsum("k,kyn->ny", own, one.tangents(x)) for one, own in self.bent))
-
-
-def _prices(priced: Priced) -> Array:
-    return np.concatenate([np.zeros(0), *(own for _, own in priced)])
-
-
-def smoothed(weights: Weights, value: Array, barrier: Array) -> tuple[Array, Array, Array]:
-    """The largest w.t + barrier sum log of the distances of w to its ends, w, and its derivative, (n, K, K).
-
-    `value`: t, what the lines are at columns, (n, K).
-    """
-    if not value.shape[1]:
-        return np.zeros(len(value)), value, np.zeros((len(value), 0, 0))
-    mu, free = barrier[:, None], ~weights.group.any(axis=0)
-    high = np.minimum(weights.high, LARGEST_WEIGHT)
-    # Without a sum, w is a root of a quadratic; the smaller of the distances to both ends is computed.
-    size = np.abs(value) * high
-    root = np.sqrt(size**2 + 4.0 * mu**2)
-    small = np.maximum(high / 2.0 * (2.0 * mu + 4.0 * mu**2 / (root + size)) / (root + 2.0 * mu), 1e-300)
-    large = high - small
-    w = np.where(value > 0.0, large, small)
-    rate = 1.0 / (mu / small**2 + mu / large**2)
-    turn = np.where(free, rate, 0.0)[:, :, None] * np.eye(free.size)
-    logs = np.where(free, mu * (np.log(small) + np.log(large)), 0.0).sum(axis=1)
-    for member, total in zip(weights.group > 0.0, weights.sums, strict=True):
-        below = value[:, member].max(axis=1, keepdims=True) - value[:, member]
-        above = mu / total
-        for _ in range(LEVEL_STEPS):  # 1 / sum 1/(level - t) is concave: Newton's method does not pass the root
-            inverse = 1.0 / (above + below)
-            first = inverse.sum(axis=1, keepdims=True)
-            move = (1.0 / (mu * first) - 1.0 / total) * mu * first**2 / (inverse**2).sum(axis=1, keepdims=True)
-            above = above - move
-            if (np.abs(move) <= 1e-15 * above).all():
-                break
-        share = mu / (above + below)
-        w[:, member] = share * (total / share.sum(axis=1, keepdims=True))
-        own = w[:, member] ** 2 / mu
-        both = np.ix_(member, member)
-        block = own[:, :, None] * np.eye(own.shape[1])
-        block = block - own[:, :, None] * own[:, None, :] / own.sum(axis=1)[:, None, None]
-        turn[(slice(None), *both)] = block
-        logs = logs + (mu * np.log(w[:, member])).sum(axis=1)
-    return (w * value).sum(axis=1) + logs, w, turn
+        x = self.middle(pricing.solve(pricing.mu_of(share) @ pricing.channel - alpha, LIMIT, SUM, None).x)
+        return self.best(self.weights(), paid, x, LAST_WITH_LINES, 1.0, CLIMB)[0]

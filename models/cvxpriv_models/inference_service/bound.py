@@ -15,6 +15,7 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cvxpriv.bounds.column_costs import NOT_COUNTED
 from cvxpriv.bounds.merged_symbols import information_lost, merge, merged_table
 from cvxpriv.bounds.service_certificate import ServiceCertificate
 from cvxpriv.divergences import FDivergence
@@ -26,7 +27,6 @@ from cvxpriv.tables.joint import JointTable
 
 from .bound_search import FLOOR, Found, search
 from .certificates import certificate_of, proved
-from .column_costs import NOT_COUNTED
 from .constrained_certificates import constrained_certificate, held_under, unstated
 from .measured import Constraints
 from .priced_constraints import PricedConstraints, pricing_of

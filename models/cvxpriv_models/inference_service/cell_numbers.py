@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cvxpriv.bounds.any_conjugate import conjugate_of
+from cvxpriv.bounds.column_costs import INWARD, STEEPEST
+from cvxpriv.bounds.lines import Lines
 from cvxpriv.constraints.ready import ratio
 from cvxpriv.divergences import divergence
 from cvxpriv.numerics.arrays import Array
 
-from .any_conjugate import conjugate_of
-from .column_costs import INWARD, STEEPEST
-from .line_costs import Lines, weights_under
+from .line_costs import weights_under
 from .priced_constraints import BOXES, PricedConstraints
 from .pricing import LIMIT, SUM
 from .problem import Problem

@@ -10,6 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from cvxpriv.bounds.any_conjugate import conjugate_of
+from cvxpriv.bounds.conjugates import Conjugate, closed_form
 from cvxpriv.bounds.merged_symbols import information_lost, merged_table
 from cvxpriv.bounds.service_certificate import KNOWN, ServiceCertificate
 from cvxpriv.certify.cases import case_of_block
@@ -22,10 +24,8 @@ from cvxpriv.numerics.sizes import now
 from cvxpriv.solvers.registry import among_installed, solver_spec
 
 from . import kkt, measures
-from .any_conjugate import conjugate_of
 from .bound_search import above
 from .cells_of_s import verify
-from .conjugates import Conjugate, closed_form
 from .joint import CERTIFIED, exact_maximiser, joint
 from .measured import Constraints
 from .priced_constraints import PricedConstraints, pricing_of

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from cvxpriv.bounds.check_constrained_service_certificate import Cost, short
+from cvxpriv.bounds.conjugates import closed_form
 from cvxpriv.bounds.merged_symbols import information_lost, merged_table
 from cvxpriv.bounds.service_certificate import KNOWN, ConstrainedServiceCertificate, ServiceCertificate
 from cvxpriv.constraints import ReadyConstraint
@@ -23,7 +24,6 @@ from cvxpriv.numerics.sizes import now
 
 from .cell_numbers import LARGEST, parts_of
 from .certificates import certificate_of
-from .conjugates import closed_form
 from .constrained_cells import ROOM, Tree
 from .measured import Constraints
 from .priced_constraints import PricedConstraints, pricing_of

@@ -14,13 +14,13 @@ import numpy as np
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Declaration, Known
+from cvxpriv.bounds.linear_pieces import pieces_of
 from cvxpriv.divergences.term import DivergenceTerm
 from cvxpriv.numerics.arrays import Array, Values, single
 from cvxpriv.solvers.chain import Solution
 
 from . import interior, measures, vertices
 from .blocks import ROW_FLOOR, ROWS_SUM, bounded_cost
-from .linear_pieces import pieces_of
 from .problem import Problem, floored_rows, lifted_rows
 
 #: Posteriors, (B, |S|, |U|), to mechanisms, (B, |Y|, |U|), and how far each can be below the optimum, (B,).

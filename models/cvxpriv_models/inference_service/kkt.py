@@ -22,10 +22,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from cvxpriv.bounds import linear_pieces
 from cvxpriv.divergences.sides import TINY, slopes_of
 from cvxpriv.numerics.arrays import Array
 
-from . import closed_form, linear_pieces, measures, vertices
+from . import closed_form, measures, vertices
 from .kink_slopes import Kinks, kinks_near, least_at_kinks
 from .problem import Problem
 from .row_roots import row_roots

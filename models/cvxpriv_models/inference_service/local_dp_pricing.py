@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cvxpriv.bounds.conjugates import Conjugate
 from cvxpriv.numerics.arrays import Array
 
-from .conjugates import Conjugate
 from .pricing import Inner, Pricing
 
 #: Steps for n, and steps for m in each; what the sum of x and what F' may be off.

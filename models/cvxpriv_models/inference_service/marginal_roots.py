@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from cvxpriv.bounds import linear_pieces
 from cvxpriv.divergences import FDivergence
 from cvxpriv.divergences.sides import TINY, Slopes, built_in, slopes_of
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.roots import Rows, increasing_root
 
-from . import linear_pieces
 from .row_roots import positive_cubic_root
 
 QUICK_LIMIT = 25

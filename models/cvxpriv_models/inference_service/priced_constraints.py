@@ -14,17 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cvxpriv.blocks.declaration import Known
+from cvxpriv.bounds.any_conjugate import conjugate_of
+from cvxpriv.bounds.column_costs import NOT_COUNTED, Bent, costs_of
+from cvxpriv.bounds.conjugates import within
+from cvxpriv.bounds.linear_pieces import Pieces, pieces_of
+from cvxpriv.bounds.lines import Lines
 from cvxpriv.bounds.output_names import forbidden_cells
 from cvxpriv.constraints import ReadyConstraint
 from cvxpriv.constraints.ready import LARGEST_LOSS, ratio
 from cvxpriv.divergences import FDivergence
 from cvxpriv.numerics.arrays import Array
 
-from .any_conjugate import conjugate_of
-from .column_costs import NOT_COUNTED, Bent, costs_of
-from .conjugates import within
-from .line_costs import Lines
-from .linear_pieces import Pieces, pieces_of
 from .local_dp_pricing import local_dp_pricing
 from .measured import Constraints
 from .pricing import Inner, Pricing
@@ -162,7 +162,7 @@ def _read(found: PricedConstraints, one: ReadyConstraint, problem: Problem, apar
         return replace(found, distortions=(*found.distortions, (matrix, float(given["bound"]))))
     if kind == "forbidden":
         return _forbidding(found, one, problem)
-    costs = costs_of(one, problem)
+    costs = costs_of(one, Known.of_table(problem.table))
     if costs is None:
         return NOT_COUNTED.get(kind, f"the bound knows no constraint of the kind {kind}")
     every: tuple[Bent | Lines, ...] = (costs,) if isinstance(costs, Bent) else costs

@@ -14,9 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cvxpriv.bounds.conjugates import Conjugate
 from cvxpriv.numerics.arrays import Array, Flags
-
-from .conjugates import Conjugate
 
 #: A log(s/P_S) below this stands for s = 0.
 FAR = 40.0

@@ -10,12 +10,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import wrightomega
 
+from cvxpriv.bounds import linear_pieces
 from cvxpriv.divergences import FDivergence
 from cvxpriv.divergences.sides import TINY, built_in, slopes_of
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.roots import Rows, increasing_root
-
-from . import linear_pieces
 
 POLISHES = 3
 #: A bracket this narrow, relative, is one number.

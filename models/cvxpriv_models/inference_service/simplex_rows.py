@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from cvxpriv.bounds import linear_pieces
 from cvxpriv.divergences import FDivergence
 from cvxpriv.divergences.sides import TINY, Slopes, slopes_of
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.roots import Rows, increasing_root
 
-from . import linear_pieces
 from .row_roots import jump_at, row_roots
 
 QUICK_LIMIT = 30

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cvxpriv.bounds.conjugates import Conjugate, moved_away, within
+from cvxpriv.bounds.lines import Lines
 from cvxpriv.numerics.arrays import Array, Flags
 
-from .conjugates import Conjugate, moved_away, within
-from .line_costs import Lines
 from .pricing import Inner, Pricing, solve_simplex
 
 #: A t at which H* is -H(0), or above it by less than rounding.

@@ -11,18 +11,19 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from cvxpriv.bounds.any_conjugate import conjugate_of
+from cvxpriv.bounds.conjugates import Conjugate
+from cvxpriv.bounds.linear_pieces import Hinges
+from cvxpriv.bounds.lines import Lines
 from cvxpriv.bounds.master import Master
 from cvxpriv.bounds.output_names import alike
 from cvxpriv.bounds.pricing import OUT_OF_TIME, Clock, Priced, Verified
 from cvxpriv.divergences import FDivergence
 from cvxpriv.numerics.arrays import Array, Flags, IntArray
 
-from .any_conjugate import conjugate_of
 from .bent_costs import BentCosts
 from .cells_of_s import verify
-from .conjugates import Conjugate
-from .line_costs import Lines, under_lines
-from .linear_pieces import Hinges
+from .line_costs import under_lines
 from .local_maxima import distinct
 from .priced_constraints import PricedConstraints, ratios_within
 from .pricing import LEAST, ULPS, Pricing
@@ -199,7 +200,7 @@ class SummedPricing:
             p_y, rises = self.plain.p_y, self._hinges.rises
             kinks = Lines("above", self._hinges.lines(np.diag(1.0 / p_y)))
             known.append((kinks, self.plain.beta * np.outer(p_y, rises).ravel()))
-        return BentCosts(bent, lines, known, costs.allowed, self.plain.p_y, self._curved)
+        return BentCosts(bent, lines, costs.allowed, self.plain.p_y, self._curved, known)
 
     def _curved(self, c: Array, x: Array) -> tuple[Array, Array, Array]:
         """The worth of a column without kinks of f, its slope, and minus its second derivatives."""

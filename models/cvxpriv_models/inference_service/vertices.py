@@ -15,11 +15,11 @@ import numpy.typing as npt
 from scipy.optimize import OptimizeResult, linprog
 from scipy.sparse import csr_array, eye_array, hstack, kron, vstack
 
+from cvxpriv.bounds.linear_pieces import Pieces
 from cvxpriv.numerics.arrays import Array
 
 from . import closed_form, measures
 from .blocks import PRICE_LIMIT
-from .linear_pieces import Pieces
 from .problem import Problem, floored_rows
 
 #: The least that HiGHS takes for either feasibility.

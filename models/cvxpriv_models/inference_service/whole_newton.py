@@ -11,11 +11,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from cvxpriv.bounds.any_conjugate import conjugate_of
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.sizes import now
 
 from . import closed_form, interior, kkt
-from .any_conjugate import conjugate_of
 from .crossover import Columns, newton_step
 from .initial_mechanisms import fitted
 from .pricing import LEAST, Pricing

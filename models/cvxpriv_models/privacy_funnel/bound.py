@@ -91,9 +91,11 @@ class FunnelBound:
     reason : str
         "" if the wanted gap was proved, else why not.
     counted : tuple of str
-        The user's constraints that `lower` takes into account; the certificate states them.
+        The user's constraints that `lower` takes into account; the certificate states them, but for `uncertified`.
     ignored : tuple of str
         Those that it leaves out: it holds with them too, but the best mechanism that satisfies them may leak more.
+    uncertified : tuple of str
+        Those counted in `lower` that the certificate leaves out: its claim is then below `lower`.
     """
 
     lower: float
@@ -105,6 +107,7 @@ class FunnelBound:
     reason: str
     counted: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
+    uncertified: tuple[str, ...] = ()
 
     @property
     def gap(self) -> float:

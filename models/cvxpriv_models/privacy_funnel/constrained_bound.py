@@ -12,9 +12,9 @@ from cvxpriv.bounds.certificate import Certificate, ConstrainedCertificate
 from cvxpriv.bounds.check_certificate import SHORT
 from cvxpriv.bounds.columns import Generated, Generation
 from cvxpriv.bounds.merged_symbols import merge, merged_table
-from cvxpriv.bounds.output_names import matched
+from cvxpriv.bounds.output_names import matched, placed
 from cvxpriv.bounds.pricing import INTERRUPTED
-from cvxpriv.constraints.gate import missed
+from cvxpriv.constraints.gate import brought_inside, missed
 from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.sizes import now
@@ -23,6 +23,7 @@ from .bound import CLAIM_SHARE, LEAST_CLAIM_ROOM, Clock, FunnelBound, bound
 from .column_constraints import ColumnConstraints
 from .columns import mechanism_of
 from .constrained_pricing import ConstrainedPricing
+from .costed_pricing import LARGEST_X, CostedPricing, Costs
 from .most_told import most_telling
 from .pricing import FunnelPricing
 from .problem import Problem
@@ -38,6 +39,12 @@ AFTER_INTERRUPT = 1.0
 
 UNKNOWN = "outputs have names, and the mechanism of the bound is one without constraints"
 """Why the two ends do not meet where no mechanism on the named outputs is at hand."""
+
+CERTIFIED_SHARE = 0.3
+"""Share of the time for the bound that has a certificate, where further constraints are costs of columns."""
+
+FIRST_GAPS, FILLED = (1e-2, 1e-4), 1e-9
+"""Gaps of the first searches, which look for a mechanism that satisfies the constraints, and the mass that may lack."""
 
 BARRED = 1e6
 """Cost of an output that a column may not be."""
@@ -81,6 +88,75 @@ def bound_under(
 
     Raises ModelError: The constraints let no mechanism carry the rate; or as for `bound`.
     """
+    begun, counted = now(), set(ColumnConstraints.of(problem, constraints).counted)
+    asked = Costs.of(problem, constraints)
+    more = len(problem.p_x) <= LARGEST_X and not counted >= set(asked.counted)
+    found, under = _by_generators(problem, constraints, gap, CERTIFIED_SHARE * time_limit if more else time_limit)
+    if not more or found.reason == INTERRUPTED:
+        return found, under
+    costed = _costed(problem, asked, found, gap, begun + time_limit - now())
+    if costed is None:
+        return found, under
+    those = [(name, one) for name, one in constraints if name in asked.counted]
+    inside = brought_inside(costed.mechanism, those, Known.of_table(problem.table))
+    costed = replace(costed, mechanism=inside, upper=max(problem.leakage(inside), costed.lower))
+    known = _satisfies(inside, problem, those)
+    if not known:
+        costed = replace(costed, upper=max(found.upper, costed.lower), mechanism=found.mechanism, reason=UNKNOWN)
+    most = np.inf if under is None else under.most
+    return replace(costed, seconds=now() - begun), ConstrainedBound(costed, most, not known)
+
+
+def _costed(problem: Problem, asked: Costs, found: FunnelBound, gap: float, time_limit: float) -> FunnelBound | None:
+    """A bound with all constraints that are costs of columns, and the certificate of another one; None for no search.
+
+    Raises ModelError: They let no mechanism carry the rate.
+    """
+    clock = Clock(time_limit)
+    pricing = CostedPricing(FunnelPricing(problem.table.probabilities, problem.rate + ROOM), asked)
+    generation = Generation(pricing, pricing.master(), pricing.first_columns())
+    try:
+        for first in FIRST_GAPS:
+            begin = generation.run(first, clock.over, -np.inf, pricing.plain.entropy_s)
+            filled = begin.weights[begin.columns[0] < 0.0].sum()
+            if begin.bound > pricing.plain.entropy_s:
+                raise ModelError(
+                    f"constraints {', '.join(asked.counted)}: no mechanism that satisfies them tells "
+                    f"rate={problem.rate:.6g} nats of X; lower rate, or relax a constraint"
+                )
+            if filled <= FILLED:
+                break
+        if filled > FILLED:
+            return None
+        fills = generation.columns[0] < 0.0
+        generation.master.drop(fills)
+        generation.columns = generation.columns[:, ~fills]
+        shown = generation.run(gap, clock.over, found.lower, pricing.plain.entropy_s)
+    except SolverFailure:
+        return None
+    lower = max(shown.bound - pricing.split(shown.duals)[0] * ROOM, found.lower)
+    pricing.plain.rate = problem.rate
+    if pricing.named:
+        joint = placed(shown.columns[1:].T, shown.weights, shown.columns[0].astype(int), pricing.classes)
+        mechanism = joint / joint.sum(axis=1, keepdims=True)
+    else:
+        mechanism = mechanism_of(pricing.posteriors(shown.columns), shown.weights, problem.p_x)
+        mechanism = _on_few_outputs(problem, pricing, generation, mechanism)
+    return replace(
+        found,
+        lower=lower,
+        mechanism=np.asarray(mechanism),
+        reason=shown.reason,
+        counted=asked.counted,
+        ignored=asked.ignored,
+        uncertified=tuple(name for name in asked.counted if name not in found.counted),
+    )
+
+
+def _by_generators(
+    problem: Problem, constraints: Sequence[tuple[str, Constraint]], gap: float, time_limit: float
+) -> tuple[FunnelBound, ConstrainedBound | None]:
+    """The bound with the constraints that have generators, which a certificate can state."""
     begun = now()
     try:
         under = constrained_bound(problem, constraints, gap, (1.0 - PLAIN_SHARE) * time_limit)
@@ -173,7 +249,9 @@ def fitted(problem: Problem, mechanism: Array) -> Array:
     return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
 
-def _on_few_outputs(problem: Problem, pricing: ConstrainedPricing, generation: Generation, mechanism: Array) -> Array:
+def _on_few_outputs(
+    problem: Problem, pricing: ConstrainedPricing | CostedPricing, generation: Generation, mechanism: Array
+) -> Array:
     """The mechanism with like outputs merged until it has |Y| of them, designed for the rate and what merging loses.
 
     A posterior is often in use several times, as several mixtures of generators. Where merging loses too much, the

@@ -163,8 +163,14 @@ def _constraints_of(bound: FunnelBound) -> str:
     said = ""
     if bound.ignored:
         said += f" The bound leaves out the constraints {', '.join(bound.ignored)}: with them the best may leak more."
-    if bound.counted:
-        said += f" It counts {', '.join(bound.counted)}, which the certificate states."
+    stated = [name for name in bound.counted if name not in bound.uncertified]
+    if stated:
+        said += f" It counts {', '.join(stated)}, which the certificate states."
+    if bound.uncertified:
+        said += (
+            f" It counts {', '.join(bound.uncertified)} too, in floating point with room for rounding: the certificate "
+            f"leaves them out, and proves {format_number(exact_zero(bound.certificate.bound))} nats."
+        )
     return said
 
 

@@ -300,10 +300,10 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
     def bound(self, *, gap: Gap = 1e-6, time_limit: TimeLimit = 60.0) -> FunnelBound:
         """Bound the least leakage at the rate from both sides, with a certificate that needs no solver.
 
-        With constraints `lower` counts those that `counted` names: local differential privacy, local information
-        privacy, pointwise and maximal leakage, total variation, forbidden cells and expected distortion, on tables
-        small enough. It holds with the others too, which `ignored` names. `mechanism` leaks `upper`; it satisfies the
-        counted constraints where they treat all outputs alike, and else ignores them.
+        With constraints `lower` counts those that `counted` names: on tables small enough, all ready ones but floors,
+        fixed cells, and those on the order or the distribution of outputs. It holds with the others too, which
+        `ignored` names. `mechanism` leaks `upper`; it satisfies the counted constraints where they treat all outputs
+        alike, and else may ignore them.
 
         Raises
         ------

@@ -13,15 +13,14 @@ import numpy as np
 
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.constraints import ReadyConstraint
-from cvxpriv.constraints.inference import by_group
+from cvxpriv.constraints.inference import by_group, f_information
 from cvxpriv.constraints.ready import LARGEST_LOSS, ratio
 from cvxpriv.divergences import divergence
 from cvxpriv.numerics.arrays import Array
 
 from .any_conjugate import conjugate_of
-from .line_costs import Lines
 from .linear_pieces import Hinges
-from .problem import Problem
+from .lines import Lines
 
 #: The share of the prior in columns at which tangents are taken: at the ends of the simplex they may be vertical.
 INWARD = 1e-6
@@ -67,10 +66,10 @@ class Bent:
         return np.asarray(self.values(x) - kinks)
 
 
-def costs_of(one: ReadyConstraint, problem: Problem) -> tuple[Lines, ...] | Bent | None:
+def costs_of(one: ReadyConstraint, known: Known) -> tuple[Lines, ...] | Bent | None:
     """Return a constraint as costs of columns; None for one of another kind."""
     make = _MAKERS.get(one.kind)
-    return None if make is None else make(one, problem)
+    return None if make is None else make(one, known)
 
 
 def in_ratio(p_y: Array, factor: Array) -> Array:
@@ -94,61 +93,73 @@ def _exp(values: Array | float) -> Array:
     return np.asarray(np.where(found > LARGEST_LOSS, np.inf, ratio(found)))
 
 
-def _ratios(one: ReadyConstraint, problem: Problem) -> Array:
+def _ratios(one: ReadyConstraint, known: Known) -> Array:
     """p(u|w)/p(u) as a function of x, (|Y|, W)."""
     if one.parameters.get("of", "private") == "input":
-        return np.diag(1.0 / problem.p_y)
-    used = problem.p_s > 0.0
-    return (problem.p_s_given_y[used] / problem.p_s[used, None]).T
+        return np.diag(1.0 / known.prior)
+    used = known.p_s > 0.0
+    return (known.p_s_given_input[used] / known.p_s[used, None]).T
 
 
-def _local(one: ReadyConstraint, problem: Problem) -> tuple[Lines, ...]:
-    factor = np.full(2 * problem.p_y.shape, _exp(one.parameters["epsilon"]))
+def _local(one: ReadyConstraint, known: Known) -> tuple[Lines, ...]:
+    factor = np.full(2 * known.prior.shape, _exp(one.parameters["epsilon"]))
     delta = float(one.parameters.get("delta", 0.0))
     if delta == 0.0:
-        return (Lines("never", in_ratio(problem.p_y, factor)),)
-    lines = np.diag(1.0 / problem.p_y)
+        return (Lines("never", in_ratio(known.prior, factor)),)
+    lines = np.diag(1.0 / known.prior)
     first, second = np.nonzero(~np.eye(len(lines), dtype=bool))
     return (Lines("above", lines[:, first] - factor[0, 0] * lines[:, second], delta),) if factor[0, 0] < np.inf else ()
 
 
-def _metric(one: ReadyConstraint, problem: Problem) -> tuple[Lines, ...]:
+def _metric(one: ReadyConstraint, known: Known) -> tuple[Lines, ...]:
     distance = np.asarray(one.parameters["distance"], dtype=float)
-    return (Lines("never", in_ratio(problem.p_y, _exp(float(one.parameters["epsilon"]) * distance))),)
+    return (Lines("never", in_ratio(known.prior, _exp(float(one.parameters["epsilon"]) * distance))),)
 
 
-def _ratio(one: ReadyConstraint, problem: Problem) -> tuple[Lines, ...]:
+def _ratio(one: ReadyConstraint, known: Known) -> tuple[Lines, ...]:
     both = one.kind == "local_information_privacy"
-    return (Lines("never", within_ratios(_ratios(one, problem), float(one.parameters["epsilon"]), both)),)
+    return (Lines("never", within_ratios(_ratios(one, known), float(one.parameters["epsilon"]), both)),)
 
 
-def _vulnerability(one: ReadyConstraint, problem: Problem) -> tuple[Lines, ...]:
+def _vulnerability(one: ReadyConstraint, known: Known) -> tuple[Lines, ...]:
     gain, of_input = one.parameters.get("gain"), one.parameters.get("of", "private") == "input"
-    told = np.eye(len(problem.p_y)) if of_input else problem.p_s_given_y.T
+    told = np.eye(len(known.prior)) if of_input else known.p_s_given_input.T
     lines = told if gain is None else told @ np.asarray(gain, dtype=float).T
     return (Lines("most", lines, float(one.parameters["bound"])),)
 
 
-def _fairness(one: ReadyConstraint, problem: Problem) -> tuple[Lines, ...]:
+def _fairness(one: ReadyConstraint, known: Known) -> tuple[Lines, ...]:
     members = one.parameters.get("groups")
-    groups = by_group(None if members is None else np.asarray(members), Known.of_table(problem.table), len(problem.p_y))
+    groups = by_group(None if members is None else np.asarray(members), known, len(known.prior))
     first, second = np.triu_indices(len(groups), k=1)
-    apart = 0.5 * (groups[first] - groups[second]) / problem.p_y
+    apart = 0.5 * (groups[first] - groups[second]) / known.prior
     return (Lines("away", apart.T, float(one.parameters["bound"])),)
 
 
-def _information(one: ReadyConstraint, problem: Problem) -> Bent:
+def _peak(one: ReadyConstraint, known: Known) -> tuple[Lines, ...]:
+    most = float(min(_exp(one.parameters["bound"]), len(known.prior)))
+    return (Lines("most", np.diag(1.0 / known.prior), most),)
+
+
+def _distance(one: ReadyConstraint, known: Known) -> tuple[Lines, ...] | Bent:
+    bound = float(one.parameters["bound"])
+    if one.parameters.get("average", False):
+        return _information(f_information("total-variation", bound, "input"), known)
+    return (Lines("away", 0.5 * (np.diag(1.0 / known.prior) - 1.0), bound),)
+
+
+def _information(one: ReadyConstraint, known: Known) -> Bent:
     f, bound = divergence(one.parameters["f"]), float(one.parameters["bound"])
     of_input = one.parameters.get("of", "private") == "input"
-    told = np.eye(len(problem.p_y)) if of_input else problem.p_s_given_y[problem.p_s > 0.0]
-    prior = told @ problem.p_y
+    told = np.eye(len(known.prior)) if of_input else known.p_s_given_input[known.p_s > 0.0]
+    prior = told @ known.prior
     conjugate, hinges = conjugate_of(f, 1.0 / float(prior.min())), Hinges(f)
 
     def ratios(x: Array, least: float) -> Array:
         return np.maximum(x @ told.T / prior, least)
 
     def tangents(x: Array) -> Array:
-        inner = (1.0 - INWARD) * x + INWARD * problem.p_y
+        inner = (1.0 - INWARD) * x + INWARD * known.prior
         intercept, slope = hinges.plane(prior / (inner @ told.T))
         return np.asarray((told.T @ (intercept + (slope @ prior)[:, None]).T)[None])
 
@@ -167,9 +178,9 @@ def _information(one: ReadyConstraint, problem: Problem) -> Bent:
     )
 
 
-def _renyi(one: ReadyConstraint, problem: Problem) -> Bent:
+def _renyi(one: ReadyConstraint, known: Known) -> Bent:
     a, epsilon = float(one.parameters["order"]), float(one.parameters["epsilon"])
-    size = len(problem.p_y)
+    size = len(known.prior)
     first, second = np.nonzero(~np.eye(size, dtype=bool))
 
     def slopes(theta: Array) -> Array:
@@ -178,12 +189,12 @@ def _renyi(one: ReadyConstraint, problem: Problem) -> Bent:
         found = np.zeros((len(first), size, theta.shape[1]))
         up, down = (np.log(theta) + 1.0, -theta) if a == 1.0 else (a * theta ** (a - 1.0), (1.0 - a) * theta**a)
         sign = -1.0 if a < 1.0 else 1.0
-        found[np.arange(len(first)), first] = sign * up / problem.p_y[first, None]
-        found[np.arange(len(first)), second] = sign * down / problem.p_y[second, None]
+        found[np.arange(len(first)), first] = sign * up / known.prior[first, None]
+        found[np.arange(len(first)), second] = sign * down / known.prior[second, None]
         return found
 
     def ratios(x: Array) -> tuple[Array, Array]:
-        found = np.maximum(x / problem.p_y, 1e-100)
+        found = np.maximum(x / known.prior, 1e-100)
         return found[:, first], found[:, first] / found[:, second]
 
     def tangents(x: Array) -> Array:
@@ -202,21 +213,23 @@ def _renyi(one: ReadyConstraint, problem: Problem) -> Bent:
         level = prices * (abs(a * (a - 1.0)) or 1.0) * theta ** (a - 1.0) / r
         found = np.zeros((len(x), size, size))
         for y, z, here, steep in zip(first, second, level.T, theta.T, strict=True):
-            found[:, y, y] += here / problem.p_y[y] ** 2
-            found[:, z, z] += here * steep**2 / problem.p_y[z] ** 2
-            found[:, y, z] -= here * steep / (problem.p_y[y] * problem.p_y[z])
-            found[:, z, y] -= here * steep / (problem.p_y[y] * problem.p_y[z])
+            found[:, y, y] += here / known.prior[y] ** 2
+            found[:, z, z] += here * steep**2 / known.prior[z] ** 2
+            found[:, y, z] -= here * steep / (known.prior[y] * known.prior[z])
+            found[:, z, y] -= here * steep / (known.prior[y] * known.prior[z])
         return found
 
     upper = epsilon if a == 1.0 else float((-1.0 if a < 1.0 else 1.0) * _exp((a - 1.0) * epsilon))
     return Bent(values, tangents, bends, len(first) * [upper])
 
 
-_MAKERS: dict[str, Callable[[ReadyConstraint, Problem], tuple[Lines, ...] | Bent]] = {
+_MAKERS: dict[str, Callable[[ReadyConstraint, Known], tuple[Lines, ...] | Bent]] = {
     "local_differential_privacy": _local,
     "metric_differential_privacy": _metric,
     "local_information_privacy": _ratio,
     "pointwise_leakage": _ratio,
+    "maximal_leakage": _peak,
+    "total_variation_to_prior": _distance,
     "bayes_vulnerability": _vulnerability,
     "group_fairness": _fairness,
     "f_information": _information,

@@ -1,0 +1,173 @@
+"""The least phi over all posteriors where convex costs of a column have prices, by cutting the simplex.
+
+    phi(pi) = -H(A pi) + lam H(pi) - nu.pi + sum_k mu_k m_k(pi)
+
+In a cell, a simplex, every convex part is at least its tangent at a point of the cell, and lam H at least its chord:
+the corners of the cell bound the sum. A cost from lines is one of them on either side of a kink, so that cells are cut
+there first; cells where a column breaks what each has to obey are dropped. No other argument is needed, at any |S|; the
+cells have |X| - 1 dimensions, so that |X| has to be small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cvxpriv.bounds.bent_columns import ULPS
+from cvxpriv.bounds.column_costs import Bent
+from cvxpriv.bounds.lines import Lines
+from cvxpriv.bounds.pricing import OUT_OF_TIME, Clock, Verified
+from cvxpriv.numerics.arrays import Array, Flags
+from cvxpriv.tables.information import entropy
+
+#: Cells in one batch, columns that end a search, and points tried for the tangent of a cell.
+BATCH, ENOUGH, TANGENTS = 20_000, 200, 6
+#: Room for rounding where a cell is cut at the end of what a column has to obey.
+OUTSIDE = 1e-10
+#: A kink is cut where it may take this share of what the bound of a cell lacks; the weight of one that no column may
+#: pass.
+KINK_SHARE, STEEP = 0.25, 1e6
+#: A cost above this is none that a column is worth.
+DEAR = 1e6
+LEAST = 1e-300
+
+
+@dataclass(frozen=True, eq=False)
+class Phi:
+    """phi at given multipliers.
+
+    `a`, (|S|, |X|): P(S|X).
+    `linear`, (|X|,): What stands in place of -nu.
+    `lines`, `bent`: Costs with their prices.
+    `allowed`, (|X|,): Symbols that may have mass.
+    """
+
+    a: Array
+    lam: float
+    linear: Array
+    lines: Sequence[tuple[Lines, Array]]
+    bent: Sequence[tuple[Bent, Array]]
+    allowed: Flags
+
+    def at(self, x: Array) -> Array:
+        """Return phi at rows of columns, (n, |X|); infinite where a column breaks what each has to obey."""
+        value = self.lam * entropy(x, axis=1) - entropy(x @ self.a.T, axis=1) + x @ self.linear
+        for one, prices in self.bent:
+            value = value + np.minimum(one.values(x), DEAR) @ prices
+        for line, prices in self.lines:
+            value = value + line.costs(x) @ prices
+            if line.sort == "never":
+                value = np.where((x @ line.lines > 0.0).any(axis=1), np.inf, value)
+        return np.asarray(value)
+
+    def tangent(self, x: Array) -> Array:
+        """Return lines, (n, |X|), that the convex parts of phi are nowhere below, and touch at x."""
+        found = np.log(np.maximum(x @ self.a.T, LEAST)) @ self.a + self.linear
+        for one, prices in self.bent:
+            found = found + np.einsum("k,kyn->ny", prices, one.tangents(x))
+        for line, prices in self.every_line():
+            value = x @ line.lines
+            if line.sort == "most":
+                found = found + prices[0] * line.lines.T[value.argmax(axis=1)]
+            elif line.sort != "never":
+                found = found + ((np.sign(value) if line.sort == "away" else value > 0.0) * prices) @ line.lines.T
+        return np.asarray(found)
+
+    def every_line(self) -> list[tuple[Lines, Array]]:
+        """Return all costs from lines that have a price, kinks of those that bend too, with their prices."""
+        kinks = [(one.kinks[0], prices[0] * one.kinks[1]) for one, prices in self.bent if one.kinks is not None]
+        return [(line, own) for line, own in (*self.lines, *kinks) if line.sort == "never" or own.any()]
+
+    def kinks(self) -> tuple[Array, Array]:
+        """Return lines, (|X|, K), at which phi has a kink or ends, and how steep each is, (K,); one that ends: inf."""
+        lines, steep = [np.zeros((len(self.linear), 0))], [np.zeros(0)]
+        for line, prices in self.every_line():
+            if line.sort == "most":
+                first, second = np.triu_indices(line.lines.shape[1], k=1)
+                lines.append(line.lines[:, first] - line.lines[:, second])
+                steep.append(np.full(len(first), prices[0]))
+            else:
+                lines.append(line.lines)
+                share = {"never": np.inf, "away": 2.0 * prices}.get(line.sort, prices)
+                steep.append(np.broadcast_to(share, line.lines.shape[1]).astype(float))
+        every, worth = np.hstack(lines), np.concatenate(steep)
+        return every[:, worth > 0.0], worth[worth > 0.0]
+
+
+def least_phi(phi: Phi, level: float, out_of_time: Clock) -> Verified:
+    """Prove phi >= `level` everywhere, or find columns below it; the clock ends it with the bound so far."""
+    lines, steep = phi.kinks()
+    ends = ~np.isfinite(steep)
+    corners = np.eye(len(phi.linear))[phi.allowed][None]
+    waiting, lows = [corners], [np.array([-np.inf])]
+    found, count = [np.zeros((0, len(phi.linear)))], 0
+    while waiting:
+        over = out_of_time()
+        if over or count >= ENOUGH:
+            least = min(level, *(float(low.min()) for low in lows))
+            return Verified(least, np.concatenate(found).T, OUT_OF_TIME if over else "")
+        cells, _ = waiting.pop(), lows.pop()
+        side = cells @ lines
+        inside = ~(side[:, :, ends] > OUTSIDE / 2.0).all(axis=1).any(axis=1)
+        cells, side = cells[inside], side[inside]
+        low = _lows(phi, cells, level)
+        left = low < level
+        cells, side, low = cells[left], side[left], low[left]
+        if not len(cells):
+            continue
+        flat = cells.reshape(-1, cells.shape[2])
+        value = phi.at(flat)
+        below = np.flatnonzero(value < level)
+        found.append(flat[below[np.argsort(value[below], kind="stable")[:ENOUGH]]])
+        count += len(found[-1])
+        halves = _halves(cells, side, steep, level - low)
+        both = np.concatenate([low, low])
+        for first in range(0, len(halves), BATCH):
+            waiting.append(halves[first : first + BATCH])
+            lows.append(both[first : first + BATCH])
+    return Verified(level, np.concatenate(found).T, "")
+
+
+def _lows(phi: Phi, cells: Array, level: float) -> Array:
+    """A bound of phi in each cell, (n,), from the best of a few tangents."""
+    chord = phi.lam * entropy(cells, axis=2)
+    point = cells.mean(axis=1)
+    low, work = np.full(len(cells), -np.inf), np.arange(len(cells))
+    for trial in range(TANGENTS + 1):
+        slope = phi.tangent(point)
+        value = np.einsum("nky,ny->nk", cells[work], slope) + chord[work]
+        size = np.abs(slope).max(axis=1, initial=0.0) + chord[work].max(axis=1, initial=0.0) + 1.0
+        low[work] = np.maximum(low[work], value.min(axis=1) - len(phi.linear) * ULPS * size)
+        going = low[work] < level
+        if not going.any():
+            break
+        work, worst = work[going], value[going].argmin(axis=1)
+        step = 1.4 / (trial + 3.0)  # Frank and Wolfe's way to the lowest point of the cell
+        point = point[going] + step * (cells[work, worst] - point[going])
+    return low
+
+
+def _halves(cells: Array, side: Array, steep: Array, lacking: Array) -> Array:
+    """The halves of cells, cut where a kink takes much of what their bound lacks, else across the longest edge."""
+    row = np.arange(len(cells))
+    apart = np.square(cells[:, :, None] - cells[:, None]).sum(axis=3).reshape(len(cells), -1)
+    first, second = np.divmod(apart.argmax(axis=1), cells.shape[1])
+    share = np.full(len(cells), 0.5)
+    if len(steep):
+        over = np.minimum(side.max(axis=1), -side.min(axis=1))
+        loss = np.where(over > 2.0 * OUTSIDE, over * np.minimum(steep, STEEP), 0.0)
+        kink = loss.argmax(axis=1)
+        cut = loss[row, kink] > KINK_SHARE * lacking
+        value = side[row, :, kink]
+        low, high = value.argmin(axis=1), value.argmax(axis=1)
+        goal = np.where(np.isfinite(steep[kink]), 0.0, OUTSIDE)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            there = (goal - value[row, low]) / (value[row, high] - value[row, low])
+        first, second = np.where(cut, low, first), np.where(cut, high, second)
+        share = np.where(cut, there, share)
+    middle = cells[row, first] + share[:, None] * (cells[row, second] - cells[row, first])
+    one, other = cells.copy(), cells.copy()
+    one[row, first], other[row, second] = middle, middle
+    return np.concatenate([one, other])
