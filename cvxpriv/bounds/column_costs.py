@@ -137,7 +137,7 @@ def _fairness(one: ReadyConstraint, known: Known) -> tuple[Lines, ...]:
 
 
 def _peak(one: ReadyConstraint, known: Known) -> tuple[Lines, ...]:
-    most = float(min(_exp(one.parameters["bound"]), len(known.prior)))
+    most = min(float(_exp(one.parameters["bound"])), float(len(known.prior)))
     return (Lines("most", np.diag(1.0 / known.prior), most),)
 
 
