@@ -35,7 +35,7 @@ Priced = Sequence[tuple[Lines, Array]]
 
 @dataclass(frozen=True, eq=False)
 class BentColumns:
-    """What a column is worth, c.x and more, less its costs.
+    """The worth of columns, c.x and more, less their costs.
 
     `bent`: Costs that bend, each with its prices.
     `lines`: Costs from lines, each with its prices.

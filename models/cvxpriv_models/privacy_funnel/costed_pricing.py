@@ -134,7 +134,7 @@ class CostedPricing:
         return Master(np.concatenate([p, np.full(1 + len(self.upper), -np.inf)]), ends)
 
     def first_columns(self) -> Array:
-        """What fills the rows, and in every class the prior and columns between it and single symbols."""
+        """Return fills of the rows, and in every class the prior and columns between it and single symbols."""
         p, count = self.plain.p_x, len(self.plain.p_x) + 1 + len(self.upper)
         found = [np.vstack([-1.0 - np.arange(count), np.zeros((len(p), count))])]
         for c in range(len(self.first)):
