@@ -33,9 +33,9 @@ LARGEST_X, MOST_COSTS, MOST_CELLS = 6, 300, 5000
 STARTS, CLIMB, NO_MASS = 60, 40, 1e-8
 #: Shares of the prior in the first columns; how near two columns are one.
 SHARES, NEAR = (0.0, 0.02, 0.1, 0.2, 0.4, 0.7), 1e-7
-#: What a column may miss of what each has to obey, and the share of a sum that the master leaves, for rounding.
+#: Rounding by which a column may break what each has to obey, and the share of a sum that the master leaves for it.
 ROUNDING, INSIDE = 1e-12, 1e-9
-#: What a row costs that no column fills yet, nats.
+#: The cost of a row that no column fills yet, nats.
 FILL = 100.0
 
 
