@@ -275,4 +275,5 @@ def history_of_loop(log: History, loop: str) -> pd.DataFrame:
     if not log.records:
         return pd.DataFrame()
     table = log.frame(0)
-    return table[table["block"] == loop].drop(columns=_HIDDEN).reset_index(drop=True)
+    shown = [name for name in table.columns if name not in _HIDDEN]
+    return table.loc[table["block"] == loop, shown].reset_index(drop=True)

@@ -81,12 +81,10 @@ class History:
             for position, which in enumerate(record.starts):
                 if start is None or which == start:
                     rows.append(_row(record, position, int(which)))
-        table = pd.DataFrame(rows)
-        ordered = ["start", "iteration", "block"]
         tail = ["seconds", "engine", "solver", "status"]
-        middle = [name for name in table.columns if name not in (*ordered, *tail)]
-        table = table.reindex(columns=[*ordered, *middle, *tail])
-        return table if start is None else table.drop(columns="start")
+        figures = dict.fromkeys(name for record in self.records for name in record.figures)
+        ordered = ["start", "iteration", "block"][start is not None :]
+        return pd.DataFrame(rows, columns=[*ordered, *figures, *tail])
 
 
 def _row(record: _Record, position: int, which: int) -> dict[str, Any]:

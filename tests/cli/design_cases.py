@@ -14,7 +14,7 @@ from click.testing import Result
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.reports.sets import require_whole
 
-FEW = ("--starts", "3", "--seed", "0")
+FEW = ("--starts", "2", "--seed", "0")
 #: Everything that takes time left out.
 BARE = (*FEW, "--no-crosscheck", "--no-report", "--bootstrap", "0")
 

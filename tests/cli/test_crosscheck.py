@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,12 @@ from cvxpriv.cli.problem_command import crosscheck_command
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.kkt.conic.solving import ConicSolution, solve_conic
 from cvxpriv.reports.sets import require_whole
+from cvxpriv.tables.joint import JointTable
 
 from ..outside_package.factorisation import Factorisation
-from .conftest import Run, one_error_line
+from .conftest import COUNTS, Run, one_error_line
 
-OPTIONS = ("--private", "income", "--public", "age", "--count", "count", "--rate", "0.6", "--starts", "3")
+OPTIONS = ("--private", "income", "--public", "age", "--count", "count", "--rate", "0.6", "--starts", "1")
 
 
 def test_every_block_is_judged_by_every_solver_and_nothing_is_written(run: Run, counts: str) -> None:
@@ -55,18 +57,19 @@ def test_the_table_shows_verdicts_first_within_100_columns_and_out_writes_all_of
     assert {"case", "solver", "verdict", "bound"} <= set(pd.read_csv("o/crosscheck.csv").columns)
 
 
+@pytest.fixture(scope="module")
+def judged() -> CrossCheck:
+    table = JointTable.from_array(np.array(list(COUNTS.values())).reshape(2, 3) / 60)
+    return models.PrivacyFunnel(table, 0.6).solve(starts=1).certify(["ECOS"])
+
+
 @pytest.mark.parametrize(("verdict", "code"), [("agrees", 0), ("loose", 0), ("failed", 3), ("WRONG", 3)])
 def test_wrong_and_failed_verdicts_exit_with_3(
-    run: Run, counts: str, monkeypatch: pytest.MonkeyPatch, verdict: str, code: int
+    run: Run, counts: str, judged: CrossCheck, monkeypatch: pytest.MonkeyPatch, verdict: str, code: int
 ) -> None:
-    certify = FunnelRun.certify
-
-    def judged(self: FunnelRun, *arguments: object, **options: object) -> CrossCheck:
-        check = certify(self, ["ECOS"])
-        check.table.loc[len(check.table) - 1, ["verdict", "reason"]] = [verdict, "as the test says"]
-        return check
-
-    monkeypatch.setattr(FunnelRun, "certify", judged)
+    table = judged.table.copy()
+    table.loc[len(table) - 1, ["verdict", "reason"]] = [verdict, "as the test says"]
+    monkeypatch.setattr(FunnelRun, "certify", lambda *_, **__: replace(judged, table=table))
     result = run("crosscheck", "funnel", "--table", counts, *OPTIONS)
     assert result.exit_code == code
     assert ("as the test says" in result.stderr) == (code == 3)

@@ -68,7 +68,7 @@ def test_a_run_writes_what_it_says_and_nothing_else(run: Run, counts: str) -> No
 
 def test_the_mechanism_file_is_the_one_that_python_designs(run: Run, counts: str) -> None:
     document = designed(run, counts, "--count", "count", "--beta", "0.1")
-    solved = of_python(counts, 0.1).solve(starts=3, seed=0)
+    solved = of_python(counts, 0.1).solve(starts=2, seed=0)
     loaded = Mechanism.load("out/mechanism.json")
     assert np.array_equal(loaded.array, solved.mechanism)
     figures = (solved.accuracy, solved.leakage, solved.objective, solved.local_gap)
@@ -160,14 +160,14 @@ def test_a_divergence_is_a_name_a_formula_or_a_place(run: Run, counts: str, name
     )
     document = designed(run, counts, "--count", "count", "--beta", "0.05", "--divergence", name)
     known = {"t*log(t)": "reverse-kl", "own.py:mine": "neyman", "own.py:made": "neyman"}
-    expected = of_python(counts, 0.05, known.get(name, name)).solve(starts=3)
+    expected = of_python(counts, 0.05, known.get(name, name)).solve(starts=2)
     # A formula may be solved in another form than the built-in divergence; both are solved to 1e-7.
     assert value_of(document, "objective") == pytest.approx(expected.objective, abs=1e-6)
 
 
 def test_constraints_hold_and_are_reported(run: Run, counts: str) -> None:
-    constraints = ("--constraint", "ldp=0.5", "--constraint", "floor=0.01")
-    thrifty = (*FEW, "--no-crosscheck", "--bootstrap", "0")
+    constraints = ("--constraint", "ldp=0.5", "--constraint", "floor=0.01", "--starts", "1")
+    thrifty = ("--no-crosscheck", "--bootstrap", "0")
     result = run("inference", counts, *COLUMNS, "--count", "count", "--beta", "0.05", *thrifty, *constraints)
     assert result.exit_code == 0, result.stderr
     assert "by pass, one line for each start" in Path("out/report.html").read_text()
@@ -218,8 +218,8 @@ def test_quiet_says_nothing(run: Run, counts: str) -> None:
 
 @pytest.mark.parametrize("jobs", ["1", pytest.param("2", marks=pytest.mark.slow)])
 def test_the_curve_is_that_of_python_however_many_processes(run: Run, counts: str, jobs: str) -> None:
-    expected = of_python(counts, 0.1).curve([0.05, 0.2], starts=3)
-    designed(run, counts, "--count", "count", "--beta", "0.1", "--curve", ".05,.2", "--jobs", jobs)
+    expected = of_python(counts, 0.1).curve([0.05, 0.2], starts=1)
+    designed(run, counts, "--count", "count", "--beta", "0.1", "--curve", ".05,.2", "--starts", "1", "--jobs", jobs)
     found = pd.read_csv("out/curve.csv")
     columns = ["beta", "accuracy", "leakage", "objective"]
     # BLAS may add in another order in another process.
@@ -386,7 +386,7 @@ def test_independent_data_have_nothing_to_tell(run: Run) -> None:
 
 
 def test_every_block_is_cross_checked_at_the_answer(run: Run, counts: str) -> None:
-    options = ("--table", counts, *COLUMNS, "--count", "count", "--beta", "0.1", *FEW, "--solvers", "CLARABEL,ECOS")
+    options = ("--table", counts, *COLUMNS, "--count", "count", "--beta", "0.1", *FEW, "--solvers", "CLARABEL")
     result = run("crosscheck", "inference", *options, "--out", "o")
     assert result.exit_code == 0, result.stderr
     cases = set(pd.read_csv("o/crosscheck.csv")["case"])

@@ -50,7 +50,10 @@ EXPECTED = {
 
 @pytest.mark.parametrize(
     "raw",
-    [pytest.param(one, id=one.name, marks=pytest.mark.slow if one.name == "weather.csv" else ()) for one in TABLES],
+    [
+        pytest.param(one, id=one.name, marks=pytest.mark.slow if one.name in ("weather.csv", "cars.csv") else ())
+        for one in TABLES
+    ],
 )
 def test_from_a_real_file_to_a_bundle_in_one_command_each(run: Run, tmp_path: Path, raw: Any) -> None:
     refusal, warning, dropped, symbols = EXPECTED[raw.name]

@@ -36,10 +36,10 @@ def _plan(text: str = PLAN) -> str:
 
 
 def test_a_plan_is_swept_to_csv_and_json_and_goes_on_from_its_checkpoint(run: Run) -> None:
-    result = run("sweep", _plan(), "--no-report", "--json")
+    result = run("sweep", _plan(PLAN + "tol = 1e-2\n"), "--no-report", "--json")
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)
-    frame = cpv.sweep(PrivacyFunnel, cpv.datasets.heart_failure(), rate=[0.5, 1.0], method="aem", starts=1)
+    frame = cpv.sweep(PrivacyFunnel, cpv.datasets.heart_failure(), rate=[0.5, 1.0], method="aem", starts=1, tol=1e-2)
     assert [row["leakage"] for row in document["tables"]["sweep"]] == frame["leakage"].tolist()
     assert pd.read_csv("out/sweep.csv")["leakage"].tolist() == frame["leakage"].tolist()
     assert [row["rate"] for row in json.loads(Path("out/sweep.json").read_text())["rows"]] == [0.5, 1.0]

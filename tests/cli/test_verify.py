@@ -32,7 +32,7 @@ def module(tmp_path: Path) -> str:
     return "mine.py"
 
 
-@pytest.mark.parametrize("what", ["jensen-shannon", "js", "alpha:0.5", "t*log(t)"])
+@pytest.mark.parametrize("what", ["js", pytest.param("alpha:0.5", marks=pytest.mark.slow), "t*log(t)"])
 def test_what_passes_is_a_table_and_exit_code_0(run: Run, what: str) -> None:
     result = run("verify", what, "--solvers", "CLARABEL")
     assert result.exit_code == 0, result.output

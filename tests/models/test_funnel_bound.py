@@ -158,7 +158,7 @@ def test_both_ends_are_exact(private: int, public: int) -> None:
     assert full.gap <= ROUNDING
     nothing = bound(joint, 0.0)
     assert nothing.lower == 0.0
-    assert nothing.upper <= 1e-6
+    assert nothing.upper <= ROUNDING
     assert full.certificate.verify().bound >= full.upper - 1e-6
 
 

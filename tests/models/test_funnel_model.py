@@ -50,8 +50,8 @@ def test_the_best_of_thirty_is_the_certified_optimum_at_every_rate(prior: str, e
 def test_a_stationary_point_is_reached_where_the_paper_crawls() -> None:
     rng = np.random.default_rng(0)
     p_sx = rng.dirichlet(np.ones(4), size=16).T * rng.dirichlet(np.ones(16))
-    fast = PrivacyFunnel(p_sx, rate=0.6).solve(method="aem", starts=5)
-    plain = PrivacyFunnel(p_sx, rate=0.6).solve(method="aem", starts=5, accelerate="none", max_iter=2000)
+    fast = PrivacyFunnel(p_sx, rate=0.6).solve(method="aem", starts=3)
+    plain = PrivacyFunnel(p_sx, rate=0.6).solve(method="aem", starts=3, accelerate="none", max_iter=600)
     others = fast.starts.drop(index=fast.start)  # the best one is asked for more: no free output may pay
     assert others["converged"].all()
     assert not plain.starts["converged"][1:].any()  # the first, from clustering, begins next to its end
@@ -100,7 +100,7 @@ def test_full_disclosure_is_the_only_answer_at_the_entropy_of_x() -> None:
 def test_answers_carry_the_rate_in_doubles() -> None:
     rng = np.random.default_rng(295)
     tables = [np.array([[0.3532393688942293, 0.1368572352198546], [0.0, 0.509903395885916]])]  # 2.6e-14 below it once
-    tables += [rng.dirichlet(np.full(6, 0.6)).reshape(2, 3) for _ in range(3)]
+    tables += [rng.dirichlet(np.full(6, 0.6)).reshape(2, 3) for _ in range(2)]
     for table in tables:
         top = float(entropy(table.sum(axis=0)))
         for rate in (0.6462397423305392, 1e-6 * top, 0.995 * top):
@@ -111,7 +111,10 @@ def test_answers_carry_the_rate_in_doubles() -> None:
 
 
 def test_nothing_need_leak_at_rate_zero() -> None:
-    assert paper(rate=0.0).solve(starts=3).leakage == pytest.approx(0.0, abs=1e-9)
+    run = paper(rate=0.0).solve()
+    assert run.leakage == pytest.approx(0.0, abs=1e-15)
+    assert run.converged
+    assert run.iterations == 0  # the mechanism that says nothing is known
 
 
 def test_the_result_does_not_depend_on_the_number_of_workers() -> None:
@@ -227,7 +230,7 @@ class TestConstraints:
     def test_a_floor_can_raise_cells_that_were_empty_at_the_start(self) -> None:
         table = datasets.heart_failure()
         floored = PrivacyFunnel(table, rate=0.8).constrain("floor", lambda mechanism: mechanism >= 1e-3)
-        solved = floored.solve(starts=1, max_iter=5)
+        solved = floored.solve(starts=1, max_iter=1)
         assert solved.mechanism.min() >= 1e-3 - 1e-9
         assert solved.utility >= solved.problem.rate - 1e-7  # the accuracy of the solvers
 
@@ -268,7 +271,7 @@ class TestRun:
         assert np.array_equal(mechanism.array, solved.mechanism)
 
     def test_every_block_is_certified_by_every_solver(self) -> None:
-        report = paper().solve(starts=3).certify(("CLARABEL", "ECOS"))
+        report = paper().solve(starts=1).certify(("CLARABEL", "ECOS"))
         assert set(report.table["case"]) == {"q", "u", "r", "w", "(u, r)", "(q, u, r)", "columns"}
         report.raise_if_failed()
         assert best_gap(report).max() <= 1e-7
@@ -346,7 +349,7 @@ def test_converged_means_what_the_residual_says() -> None:
 def test_the_residual_of_the_table_of_starts_is_that_of_the_point_to_the_bit() -> None:
     rng = np.random.default_rng(3)
     for options in ({}, {"method": "aem"}, {"method": "aem", "max_iter": 3}):  # by a bound, converged, ended early
-        for table in rng.dirichlet(np.ones(6), size=3):
+        for table in rng.dirichlet(np.ones(6), size=2):
             solved = PrivacyFunnel(table.reshape(2, 3), rate=0.4).solve(**{"starts": 2, **options})
             assert solved.residual == solved.kkt.largest
 

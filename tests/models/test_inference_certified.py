@@ -61,7 +61,7 @@ def test_a_run_under_constraints_on_columns_is_certified(asked: constraints.Read
     assert run.gap <= 2e-5 * max(run.objective, 1e-3)
     assert run.objective < service().bound().lower
     # Solved by the paper's alternation from the usual starts, with cvxpy's own form of the constraint:
-    assert model.solve(method="joint", starts=2).objective <= run.objective + run.gap + 1e-8
+    assert model.solve(method="joint", starts=1).objective <= run.objective + run.gap + 1e-8
 
 
 def test_a_run_under_constraints_keeps_its_certificate(tmp_path: Path) -> None:

@@ -175,7 +175,7 @@ class TestAudit:
             options = {"max_iter": 2} if algorithm == "gradient-descent" else {}
             return one.solve_private(epsilon=EPSILON, delta=DELTA, method=algorithm, clip=1.0, **options).coefficients
 
-        return audit(mechanism, *cls.NEIGHBOURS, delta=DELTA, runs=160, confidence=0.999).epsilon
+        return audit(mechanism, *cls.NEIGHBOURS, delta=DELTA, runs=120, confidence=0.999).epsilon
 
     @pytest.mark.parametrize("algorithm", ["gradient-descent", *PERTURBATIONS])
     def test_every_baseline_stays_below_its_epsilon(self, algorithm: str) -> None:

@@ -314,7 +314,7 @@ class TestAudit:
     """Two rows of one column, one of them replaced by its opposite."""
 
     @staticmethod
-    def found(runs: int = 300) -> float:
+    def found(runs: int = 200) -> float:
         def mechanism(labels: Array) -> Array:
             one = ISTDP(np.ones((2, 1)), labels, penalty="l2:0", allow_constant=True)
             return one.solve_private(epsilon=EPSILON, delta=DELTA, max_iter=2, clip=0.25, row_bound=1.0).coefficients

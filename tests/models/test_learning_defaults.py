@@ -22,6 +22,7 @@ def rows_of(count: int, features: int, seed: int = 0, scale: float = 1.0) -> tup
     return scale * x, y
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize(("nodes", "rows", "degree"), [(5, 80, 4), (100, 200, 4), (8, 25, 3)])
 @pytest.mark.parametrize("scale", [0.1, 1.0, 10.0])
 def test_a_consensus_converges_in_tens_of_passes_whatever_the_nodes_hold(
@@ -48,7 +49,7 @@ def test_sharing_converges_whatever_the_scale_of_the_columns(parties: int, scale
 @pytest.mark.parametrize("penalty", ["mcp:0.05:15", "mcp:0.05:3", "scad:0.05:8", "capped-l1:0.05:0.5", "l1:0.05"])
 @pytest.mark.parametrize("accelerate", ["auto", "none"])
 def test_thresholding_ends_at_a_stationary_point_from_every_far_start(penalty: str, accelerate: str) -> None:
-    for seed, scale in itertools.product(range(6), (1.0, 3.0, 10.0)):
+    for seed, scale in itertools.product(range(4), (1.0, 3.0, 10.0)):
         rng = np.random.default_rng(seed)
         x, y = rng.normal(size=(40, 12)), rng.choice([-1.0, 1.0], 40)
         start = scale * (np.ones(12) if seed == 0 else rng.normal(size=12))

@@ -33,7 +33,7 @@ from cvxpriv.reports.text import text_of
 from .private_searches import KINDS, Case, Table
 from .taken_apart import Rule, parts_of
 
-FAST, MANY = 32, 1600
+FAST, MANY = 16, 1600
 """How many fits `make test` tries, each on neighbours, and the slow test."""
 #: What stays with a party and no guarantee covers, what a clock or a provenance gives, and the random name of a run.
 APART: Rule = dict.fromkeys(("hidden", "seconds", "problem", "time", "origin", "run"), lambda _: None)

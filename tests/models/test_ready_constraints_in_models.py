@@ -127,6 +127,11 @@ def information(joint: Array) -> float:
     return float((joint * np.log(joint / alone)).sum())
 
 
+def slopes_of_information(joint: Array) -> Array:
+    joint = np.maximum(joint, 1e-15)
+    return np.asarray(np.log(joint / (joint.sum(axis=1, keepdims=True) * joint.sum(axis=0))) - 1.0)
+
+
 def polytope(asked_for: Sequence[ReadyConstraint], table: Array) -> tuple[Array, Array]:
     """A matrix and numbers b with A p(u|y) <= b, p(u|y) row by row."""
     every = [limit for one in asked_for for limit in upper_limits(one, table)]
@@ -144,19 +149,27 @@ def searched(model: str, asked_for: Sequence[ReadyConstraint], near: Array) -> f
     def told(x: Array) -> float:
         return information(prior[:, None] * x.reshape(-1, OUTPUTS))
 
-    def objective(x: Array) -> float:
+    def told_slopes(x: Array) -> Array:
+        return (prior[:, None] * slopes_of_information(prior[:, None] * x.reshape(-1, OUTPUTS))).ravel()
+
+    def objective(x: Array) -> tuple[float, Array]:
         mechanism = np.maximum(x.reshape(-1, OUTPUTS), 1e-15)
-        accuracy = information(s_given_y @ (prior[:, None] * mechanism))
-        middle = (mechanism + prior @ mechanism) / 2
-        both = mechanism * np.log(mechanism / middle) + (prior @ mechanism) * np.log((prior @ mechanism) / middle)
-        return accuracy if model == "funnel" else BETA * float(prior @ both.sum(axis=1)) - accuracy
+        joint = s_given_y @ (prior[:, None] * mechanism)
+        accuracy, slopes = information(joint), prior[:, None] * (s_given_y.T @ slopes_of_information(joint))
+        if model == "funnel":
+            return accuracy, slopes.ravel()
+        whole = prior @ mechanism
+        middle = (mechanism + whole) / 2
+        apart, together = np.log(mechanism / middle), np.log(whole / middle)
+        leakage = float(prior @ (mechanism * apart + whole * together).sum(axis=1))
+        return BETA * leakage - accuracy, (BETA * prior[:, None] * (apart + prior @ together) - slopes).ravel()
 
     asked: list[dict[str, Any]] = [
         {"type": "eq", "fun": lambda x: equal @ x - values, "jac": lambda x: equal},
         {"type": "ineq", "fun": lambda x: limits - rows @ x, "jac": lambda x: -rows},
     ]
     if model == "funnel":
-        asked.append({"type": "ineq", "fun": lambda x: told(x) - RATE})
+        asked.append({"type": "ineq", "fun": lambda x: told(x) - RATE, "jac": told_slopes})
     asked += [{"type": "ineq", "fun": lambda x, one=one: one(x.reshape(-1, OUTPUTS))} for one in slack]
     random, starts = np.random.default_rng(0), [near.ravel()]
     for share in (0.0, 0.1, 0.2, 0.3, 0.5):
@@ -165,11 +178,11 @@ def searched(model: str, asked_for: Sequence[ReadyConstraint], near: Array) -> f
     best = np.inf
     for start in starts:
         options = {"maxiter": 300, "ftol": 1e-12}
-        x = minimize(objective, start, bounds=[(0, 1)] * near.size, constraints=asked, options=options).x
+        x = minimize(objective, start, jac=True, bounds=[(0, 1)] * near.size, constraints=asked, options=options).x
         missed = [np.abs(equal @ x - values).max(), -x.min(), *(rows @ x - limits)]
         missed += [-one(x.reshape(-1, OUTPUTS)).min() for one in slack]
         if max([*missed, RATE - told(x) if model == "funnel" else 0.0]) <= 1e-7:
-            best = min(best, objective(x))
+            best = min(best, objective(x)[0])
     return best
 
 

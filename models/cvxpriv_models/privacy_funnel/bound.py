@@ -179,9 +179,10 @@ class Prover:
             raise ModelError(f"gap={gap!r} and time_limit={time_limit!r} have to be > 0: pass gap=1e-6, time_limit=60")
         clock = Clock(time_limit)
         self.pricing.rate = rate
-        if rate >= self.pricing.entropy_x - FULL:
-            proof, mechanism = self._plain(), np.eye(len(self.pricing.p_x))
-            return self._result(proof, mechanism, rate, gap, clock)
+        if rate == 0.0 or rate >= self.pricing.entropy_x - FULL:  # nothing need be told, or everything
+            identity = np.eye(len(self.pricing.p_x))
+            mechanism = identity if rate > 0.0 else identity.sum(axis=1, keepdims=True)
+            return self._result(self._plain(), mechanism, rate, gap, clock)
         found, self.interrupted = None, False
         try:
             for one in self._found(rate, gap, clock):

@@ -252,7 +252,9 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         with processor_time(time_limit is None):
             if method == COLUMNS:
                 proved = self.bound(gap=gap, time_limit=limit_of_bound)
-                done += optimum.polished(self.problem, proved, tol, who, work, POLISH_SHARE * limit_of_bound)
+                few = min(limit, optimum.FEW_PASSES) if proved.upper <= tol else limit
+                polish = replace(work, limit=few)
+                done += optimum.polished(self.problem, proved, tol, who, polish, POLISH_SHARE * limit_of_bound)
             elif usually and self.constraints and who.name == "closed_form" and init is None:
                 proved, under = bound_under(self.problem, self.constraints, gap, limit_of_bound)
                 settled = partial(optimum.settled, self.problem, who)
