@@ -167,9 +167,8 @@ class Context:
         return abs(answer.objective - self.reference) / max(1.0, abs(self.reference), answer.measures.terms)
 
     def slope(self, answer: Answer) -> float:
-        """Return what the value changes to first order, relative, where the variables move by the size of the point."""
-        size = max(self.unit, abs(answer.objective), answer.measures.terms)
-        return float(np.nan_to_num(answer.measures.stationarity)) * answer.size / size
+        """Return what the value may gain on the way to where the slope ends, relative."""
+        return answer.measures.slope / max(self.unit, abs(answer.objective), answer.measures.terms)
 
     def proven_gap(self, answer: Answer) -> float:
         """Return the distance to the tightest certified bound in the objective's units; infinite if there is none."""

@@ -49,6 +49,8 @@ class Measures:
     `unmeasured`: The reason why there is no displacement.
     `terms`: Size of the objective's terms, which may cancel.
     `gap`: Distance of the objective to the Lagrangian, relative to its terms: how far off it is, to first order.
+    `slope`: What the objective changes to first order on the way to where curvature ends its slope, or over the size
+    of the point: far out, ``log x`` has hardly a slope, and no end.
     `bought`: The largest product of a multiplier and the terms of its row: so much value a relative violation buys.
     """
 
@@ -62,6 +64,7 @@ class Measures:
     unmeasured: str = ""
     terms: float = 1.0
     gap: float = 0.0
+    slope: float = 0.0
     bought: float = 0.0
 
 
@@ -175,9 +178,19 @@ class Yardstick:
             drift=drift,
             unmeasured=proximal.why if proximal is not None and np.isnan(displacement) else "",
             terms=terms,
+            slope=self._slope(state, found, stationarity),
             gap=found.gap / max(1.0, abs(found.objective), terms) if found is not None and found.exact else 0.0,
             bought=found.bought if found is not None and found.exact else 0.0,
         )
+
+    def _slope(self, state: State, found: Residuals | None, stationarity: float) -> float:
+        """Return `Measures.slope`; zero where derivatives do not decide."""
+        if found is None or not found.exact or stationarity != found.stationarity:
+            return 0.0
+        slope = stationarity * (1.0 + float(np.abs(state.v[: self.written.flat.size]).max(initial=0.0)))
+        if slope <= NEAR * max(self.unit, abs(found.objective), found.terms):
+            return slope
+        return slope * min(1.0, stationarity / max(curvature(self.written, state, found, HOW), 1e-300))
 
     def _best(self, state: State, multipliers: Mapping[str, Any] | None) -> Residuals | None:
         """Return residuals with a solver's multipliers, or with the best ones where those make the point look worse."""
