@@ -13,9 +13,9 @@ from cvxpriv_models.privacy_funnel.baselines import greedy
 
 from cvxpriv import datasets
 from cvxpriv.mechanisms.disclosure import disclosure
-from cvxpriv.mechanisms.measures import MEASURES, measure
 from cvxpriv.models import PrivacyFunnel
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.tables.information import MEASURES, measure
 from cvxpriv.tables.joint import JointTable
 
 STUDIES = 100

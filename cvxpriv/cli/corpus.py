@@ -55,7 +55,7 @@ def run(
     """
     from cvxpriv.certify.corpus.items import SOURCES, items
     from cvxpriv.certify.corpus.running import run_corpus
-    from cvxpriv.cli.model_command import write
+    from cvxpriv.cli.results import write
 
     target = None if out is None else require_writable(out)
     chosen = SOURCES if sources is None else sources

@@ -77,7 +77,7 @@ def check_options(command: Command) -> Command:
     cls=Crosschecks,
     plugins=CROSSCHECKS,
     making={
-        "mechanism": "cvxpriv.cli.mechanism_command:crosscheck_command",
+        "mechanism": "cvxpriv.cli.mechanism_crosscheck:crosscheck_command",
         "problem": "cvxpriv.cli.problem_command:crosscheck_command",
     },
     invoke_without_command=True,
@@ -158,7 +158,7 @@ def checked(
     """Cross-check, show, write, and raise where a verdict is WRONG or failed."""
     from cvxpriv.certify import crosscheck as cross_check
     from cvxpriv.certify.sections import crosscheck_facts, refused
-    from cvxpriv.cli.model_command import write
+    from cvxpriv.cli.results import write
 
     if bug is not None and out is None:
         raise click.UsageError("--bug writes a script: give --out, the folder for it")

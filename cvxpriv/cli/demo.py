@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import click
 
 from cvxpriv import models
-from cvxpriv.cli.options import Results, output_options, require_report_packages, require_writable
+from cvxpriv.cli.options import output_options, require_report_packages, require_writable
+from cvxpriv.cli.results import Results
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.reports.readers import INTERNAL
 
@@ -55,8 +56,8 @@ def demo(terminal: Terminal, table: str, out: str) -> None:
 
     Writes report.html, curve.png, mechanism.json, history.csv and tables as CSV into the folder.
     """
-    from cvxpriv.cli.design import Asked, design
-    from cvxpriv.cli.model_command import finish
+    from cvxpriv.cli.mechanism_command import Asked, design
+    from cvxpriv.cli.results import finish
     from cvxpriv.solvers.registry import among_installed
     from cvxpriv.tables.datasets import SOURCES, joint_table
 

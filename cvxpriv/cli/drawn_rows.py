@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from cvxpriv.cli.options import require_writable
-from cvxpriv.cli.reading import spoken
+from cvxpriv.cli.terminal import spoken
 from cvxpriv.errors import DataError, PrivacyError
 from cvxpriv.mechanisms.bundle import DOCUMENT, contents_of, is_bundle, told, write_bundle
 from cvxpriv.mechanisms.mechanism import Mechanism

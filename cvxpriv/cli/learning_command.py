@@ -11,18 +11,16 @@ from typing import Any, TypeAlias
 import click
 from click.core import ParameterSource
 
-from cvxpriv.cli.model_command import finish
 from cvxpriv.cli.options import (
-    Results,
     click_option,
     crosscheck_option,
-    endings,
     introduction_of,
     made,
     on_the_command_line,
     solvers_option,
     taken,
 )
+from cvxpriv.cli.results import Results, endings, finish
 from cvxpriv.cli.rows import RowOptions
 from cvxpriv.cli.terminal import Terminal, certified, watched, watching
 from cvxpriv.errors import ModelError

@@ -1,45 +1,53 @@
-"""Commands of the models that design a mechanism, made from their signatures: ``cvxpriv NAME``, ``crosscheck NAME``."""
+"""Commands of the models that design a mechanism, made from their signatures: ``cvxpriv NAME``."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import click
+import pandas as pd
 
 from cvxpriv.certify.check import CrossCheck
-from cvxpriv.certify.sections import crosscheck_facts, refused
-from cvxpriv.cli.design import CROSSCHECKED, REPLICATES, Asked, Kind, Model, design
+from cvxpriv.cli.beside import costs_of, curve_of, proved
 from cvxpriv.cli.drawn_rows import Drawing, Drawn
-from cvxpriv.cli.model_command import certify_option, finish, write
 from cvxpriv.cli.options import (
     Read,
-    Results,
     click_option,
     crosscheck_option,
-    endings,
     introduction_of,
     made,
     on_the_command_line,
-    output_options,
-    require_writable,
     solvers_option,
     taken,
 )
+from cvxpriv.cli.results import Results, endings, finish
 from cvxpriv.cli.table_options import TableNoise, TableOptions, noise_options, table_options, title_of
 from cvxpriv.cli.terminal import Terminal, certified, watched, watching
 from cvxpriv.constraints import FORMS, parse
-from cvxpriv.errors import Disagreement, NotConverged
+from cvxpriv.mechanisms.disclosure import Disclosure, disclosure
 from cvxpriv.mechanisms.mechanism import Mechanism
+from cvxpriv.numerics.arguments import require_workers
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.sizes import Size, of_resampling, require_feasible
 from cvxpriv.reports.facts import Facts
-from cvxpriv.runs.mechanism_run import MechanismRun
+from cvxpriv.runs.mechanism_model import MechanismModel
+from cvxpriv.runs.mechanism_run import Beside, MechanismRun
 from cvxpriv.runs.noise_costs import DRAWS
 from cvxpriv.runs.options import options_of
-from cvxpriv.solvers.registry import solver_spec
+from cvxpriv.solvers.registry import DEFAULT_CHAIN, solver_spec
 from cvxpriv.tables.joint import JointTable
+from cvxpriv.tables.small_counts import judged
+
+CROSSCHECKED = 2_000
+"""Number of cells of a mechanism above which it is cross-checked only on demand: SCS needs minutes for 160 x 161."""
+REPLICATES = 200
+
+Model: TypeAlias = MechanismModel[MechanismRun[Any, Any]]
+Kind: TypeAlias = type[Model]
 
 CONSTRAINT = click.option(
     "--constraint",
@@ -75,11 +83,11 @@ def design_command(kind: Kind) -> click.Command:
         folder = results.folder
         if release is not None:
             columns.require_records(source, release, folder)
-        model = _posed(kind, noise.load(source, columns), taken(posed, given), given["constraint"])
+        model = posed_model(kind, noise.load(source, columns), taken(posed, given), given["constraint"])
         curve = given["points"] or None
         if curve is not None:
             model.along(curve)  # refuses a wrong point before the solve
-        again = partial(_posed, kind, options=taken(posed, given), constraints=given["constraint"])
+        again = partial(posed_model, kind, options=taken(posed, given), constraints=given["constraint"])
         named = {name: given[name] for name in ("crosscheck", "solvers", "bootstrap", "certify")}
         asked = Asked(taken(solved, given), curve, **named, costs=given["noise_costs"], again=again)
 
@@ -111,7 +119,12 @@ def design_command(kind: Kind) -> click.Command:
             callback=_replicates,
             help="Number of replicates for the intervals; 0 for none.",
         ),
-        certify_option,
+        click.option(
+            "--certify",
+            is_flag=True,
+            help="Derive the certificate again in exact arithmetic before it is written, and exit with 3 unless it "
+            "proves the mechanism to be within --gap of the best possible one.",
+        ),
         click.option(
             "--noise-costs",
             type=Read(_epsilons),
@@ -134,52 +147,8 @@ def design_command(kind: Kind) -> click.Command:
     return made(kind, command, options, f"{introduction_of(kind)}\n\n{about}")
 
 
-def crosscheck_command(kind: Kind) -> click.Command:
-    """Return ``cvxpriv crosscheck NAME``: every block again at an answer, by every solver."""
-    posed, solved = on_the_command_line(kind.__init__), on_the_command_line(kind.solve)
-
-    def command(terminal: Terminal, source: str, columns: TableOptions, out: str | None, **given: Any) -> None:
-        folder = None if out is None else require_writable(out)
-        model = _posed(kind, columns.load(source), taken(posed, given), given["constraint"])
-        names = tuple(solver_spec(name).name for name in given["solvers"])
-        with watched() as interrupt:
-            with watching(terminal, "solving", given, interrupt) as watch:
-                run = model.solve(**taken(solved, given), **watch)
-            if interrupt.pressed:
-                raise click.Abort
-            check = certified(terminal, run, names)
-        facts = _of_crosscheck(f"Cross-check: {title_of(source)}", run, check)
-        write(terminal, facts, folder, f"crosscheck {kind.command}")
-        if bad := refused(check):
-            raise Disagreement(f"{len(bad)} of {len(check.table)} answers are refused: {'; '.join(bad)}")
-        if facts.unmet:
-            raise NotConverged(facts.unmet)
-
-    options = [
-        click.option(
-            "--table",
-            "source",
-            required=True,
-            metavar="TABLE",
-            help="A CSV or TSV file, or the name of an embedded table.",
-        ),
-        table_options(kind.sides),
-        *map(click_option, posed),
-        CONSTRAINT,
-        *map(click_option, solved),
-        solvers_option,
-        click.option("--out", metavar="FOLDER", help="Folder for crosscheck.csv.  [default: write nothing]"),
-        output_options,
-        click.pass_obj,
-    ]
-    text = (
-        "Solve the model, then every block again at its answer by every solver and by its exact update.\n\n"
-        "Exits with 3 when a verdict is WRONG or failed, or when the run did not converge."
-    )
-    return made(kind, command, options, text)
-
-
-def _posed(kind: Kind, table: JointTable, options: Mapping[str, Any], constraints: tuple[str, ...]) -> Model:
+def posed_model(kind: Kind, table: JointTable, options: Mapping[str, Any], constraints: tuple[str, ...]) -> Model:
+    """Return a model of a table with its options, and the constraints that texts make."""
     parsed = {text: parse(text) for text in constraints}
     model: Model = kind(table, **options)
     for text, constraint in parsed.items():
@@ -197,21 +166,110 @@ def _epsilons(text: str) -> tuple[float, ...]:
     return found
 
 
-def _of_crosscheck(title: str, run: MechanismRun[Any, Any], check: CrossCheck) -> Facts:
-    known = run.facts
-    shown = [known[name] for name in ("kkt", "start", "iterations")]
-    return crosscheck_facts(
-        check,
-        title,
-        shown,
-        known.about,
-        settings=known.settings,
-        converged=run.converged,
-        unmet=known.unmet,
-    )
-
-
 def _replicates(_context: click.Context, _parameter: click.Parameter, value: int) -> int:
     if value < 0 or value == 1:  # before the solve, not after it
         raise click.BadParameter(f"bootstrap={value}: expected a whole number >= 2 (200 serves), or 0 for no intervals")
     return value
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The requested results of a model, beside its mechanism.
+
+    `solving`: The options of the model's `solve`.
+    `curve`: Number of points, or the points; None for no curve.
+    `crosscheck`: Whether to cross-check. None does for up to `CROSSCHECKED` cells of the mechanism.
+    `solvers`: Solvers that cross-check.
+    `bootstrap`: Number of replicates for intervals; 0 for none.
+    `certify`: Whether the bound's certificate is derived again, and a mechanism without a proof is not what was asked
+    for.
+    `costs`: Epsilons of noise in the table whose cost is computed.
+    `again`: Maps a table to the model with the same options; needed for `costs`.
+    """
+
+    solving: Mapping[str, Any]
+    curve: int | tuple[float, ...] | None = None
+    crosscheck: bool | None = None
+    solvers: tuple[str, ...] = DEFAULT_CHAIN
+    bootstrap: int = REPLICATES
+    certify: bool = False
+    costs: tuple[float, ...] = ()
+    again: Callable[[JointTable], Model] | None = None
+
+
+def design(terminal: Terminal, model: Model, source: str, asked: Asked) -> Facts:
+    """Design the mechanism, then compute the requested extras in this order: curve, cross-check, disclosure.
+
+    A keyboard interrupt ends the work and keeps the results so far.
+
+    Raises ModelError, SolverFailure, Disagreement: The model raised it.
+    Raises KeyboardInterrupt: The interrupt came before there was any mechanism.
+    """
+    solvers = tuple(solver_spec(name).name for name in asked.solvers)
+    size = _require_feasible(model, asked)
+    curve: pd.DataFrame | None = None
+    mechanisms: Sequence[Array] = ()
+    check: CrossCheck | None = None
+    found: Disclosure | None = None
+    costs: pd.DataFrame | None = None
+    table = model.problem.table
+    _check_options(model, asked.solving)
+    _say_sizes(terminal, model, size)
+    with watched() as interrupt:
+        with watching(terminal, "solving", asked.solving, interrupt) as watch:
+            run = model.solve(**asked.solving, **watch)
+        several = run.mechanism.size <= CROSSCHECKED if asked.crosscheck is None else asked.crosscheck
+        try:
+            if asked.curve is not None and not interrupt.pressed:
+                curve, mechanisms = curve_of(terminal, model, asked.curve, asked.solving, interrupt)
+            if several and not interrupt.pressed:
+                check = certified(terminal, run, solvers)
+            if not interrupt.pressed:
+                with terminal.phase("resampling the records"):
+                    replicates = asked.bootstrap if table.counts is not None else 0
+                    seed, oversize = asked.solving["seed"], bool(asked.solving.get("oversize", False))
+                    found = disclosure(table, run.mechanism, replicates, seed, oversize=oversize)
+            if asked.costs and asked.again is not None and not interrupt.pressed:
+                costs = costs_of(terminal, table, asked.again, asked.costs, asked.solving)
+        except KeyboardInterrupt:
+            pass
+        facts = run.described(Beside(source, curve, check, found, interrupt.pressed, mechanisms, costs))
+        return proved(terminal, run, facts) if asked.certify and not interrupt.pressed else facts
+
+
+def _check_options(model: Model, solving: Mapping[str, Any]) -> None:
+    """Check the options of a solve by their declarations, before anything is said."""
+    parameters = {parameter.name: parameter for parameter in options_of(type(model).solve)}
+    for name, value in solving.items():
+        if name in parameters:
+            parameters[name].check(value)
+    solver = solving.get("solver") or ()
+    for name in [solver] if isinstance(solver, str) else solver:
+        solver_spec(name)
+    require_workers(solving.get("n_jobs", 1))
+
+
+def _say_sizes(terminal: Terminal, model: Model, size: Size) -> None:
+    judgement = judged(model.problem.table)
+    if judgement is not None:
+        terminal.say(f"{judgement.sizes}; {size.limit}")
+        if judgement.warning:
+            terminal.warn(judgement.warning)
+
+
+def _require_feasible(model: Model, asked: Asked) -> Size:
+    """Return the size of the work. Refuse, before anything is solved, work that cannot finish.
+
+    Raises ModelError.
+    """
+    oversize = bool(asked.solving.get("oversize", False))
+    one, curve = model.size(**asked.solving), asked.curve
+    if curve is not None:
+        points = curve if isinstance(curve, int) else len(curve)
+        one = one.repeated(1 + points, f"{points:,} points of a curve")
+    require_feasible(one, oversize)
+    table = model.problem.table
+    if table.counts is not None:
+        private, inputs = table.counts.shape
+        require_feasible(of_resampling(private, inputs, inputs, asked.bootstrap), oversize)
+    return one

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cvxpriv.cli.model_command import finish
-from cvxpriv.cli.options import Results, click_option, endings, made, on_the_command_line
+from cvxpriv.cli.options import click_option, made, on_the_command_line
+from cvxpriv.cli.results import Results, endings, finish
 from cvxpriv.cli.terminal import Terminal, watched
 from cvxpriv.errors import DataError, ModelError, shown
 from cvxpriv.reports.facts import Facts

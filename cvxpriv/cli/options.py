@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import click
 
-from cvxpriv.cli.terminal import Terminal
-from cvxpriv.errors import DataError, ModelError, suggest
+from cvxpriv.cli.terminal import Terminal, spoken
+from cvxpriv.errors import DataError, ModelError
 from cvxpriv.reports.files import PathLike
-from cvxpriv.reports.readers import INTERNAL, PAGES
 from cvxpriv.runs.options import REQUIRED, Option, Parameter, options_of
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     ParamType = click.ParamType[Any]
 else:
     ParamType = click.ParamType  # which takes no [Any] before click 8.4
@@ -198,40 +199,6 @@ def solvers_option(command: Command) -> Command:
     return click.option("--solvers", type=NAMES, default=usual, show_default=True, help=text)(command)
 
 
-@dataclass(frozen=True)
-class Results:
-    """The folder of a command's results, and the readers of its page; None for no page."""
-
-    folder: Path
-    page: str | None
-
-
-def results_asked(
-    report: Annotated[bool, Option("Write report.html and pictures.")] = True,
-    page: Annotated[
-        str,
-        Option(
-            "Readers of report.html: shareable withholds the mechanism, small counts and exact numbers, unless noise "
-            "protects the table.",
-            choices=PAGES,
-        ),
-    ] = INTERNAL,
-    out: Annotated[str, Option("Folder for the files.", metavar="FOLDER")] = "out",
-) -> Results:
-    """Return the results that options ask for, after a check, before any work, that they can be written."""
-    if page not in PAGES:
-        raise DataError(f"--page={page!r}: {suggest(page, PAGES)}")
-    if report:
-        require_report_packages("give --no-report")
-    return Results(require_writable(out), page if report else None)
-
-
-def endings(*left_out: str) -> list[Any]:
-    """Return the last options of a command, which gets its `Results`, and how they are shown."""
-    parameters = [one for one in options_of(results_asked) if one.name not in left_out]
-    return [packed("results", results_asked, parameters), output_options, click.pass_obj]
-
-
 def require_writable(folder: PathLike, option: str = "--out") -> Path:
     """Check, before any work, that files can be made in a folder, which need not exist yet.
 
@@ -262,3 +229,59 @@ def require_report_packages(remedy: str) -> None:
         raise ModelError(
             f'the page and the pictures need {" and ".join(missing)}: pip install "cvxpriv[report]", or {remedy}'
         )
+
+
+def _point(text: str) -> str:
+    if text not in (".", ",", "none"):
+        raise DataError(f"{text!r} is not one of '.', ',' and 'none'")
+    return text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """The options by which a file is read."""
+
+    separator: Annotated[
+        str | None,
+        Option("Separator of cells.", usual="found; , for .csv, a tab for .tsv", metavar="TEXT"),
+    ] = None
+    encoding: Annotated[
+        str | None,
+        Option("Encoding of the text.", usual="found; UTF-8, UTF-16 with its mark, else cp1252", metavar="NAME"),
+    ] = None
+    decimal: Annotated[
+        str | None,
+        Option(
+            "Decimal point of numbers; the other one parts thousands. none: as written.",
+            usual="found",
+            metavar="[.|,|none]",
+            read=_point,
+        ),
+    ] = None
+    missing_text: Annotated[
+        tuple[str, ...] | None,
+        Option(
+            "Spellings of a missing value, beside the empty cell.",
+            usual="those of pandas, NA and so on",
+            metavar="A,B,...",
+            read=names,
+        ),
+    ] = None
+
+    def rows(self, source: str) -> pd.DataFrame:
+        r"""Return the rows of a file, as they are; a separator ``\t`` is a tab.
+
+        Raises DataError.
+        """
+        from cvxpriv.tables.frames import read_table  # numpy comes with it, which help does not need
+
+        between = None if self.separator is None else self.separator.replace("\\t", "\t")
+        try:
+            return read_table(source, between, self.missing_text, self.encoding, self.decimal)
+        except DataError as error:
+            raise DataError(spoken(str(error))) from error
+
+
+def reading_options(command: Any) -> Any:
+    """Give a command the options of `Reading` but for the spellings of a missing value."""
+    return applied(command, map(click_option, on_the_command_line(Reading)[:-1]))

@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from cvxpriv.cli.options import NAMES, output_options
-from cvxpriv.cli.reading import reading_options
+from cvxpriv.cli.options import NAMES, output_options, reading_options
 from cvxpriv.cli.terminal import Terminal
 
 _KEYS = "Folder of this party's keys, from `cvxpriv keys add`."

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from cvxpriv import models
+from cvxpriv.cli.options import Reading
 from cvxpriv.cli.private_rows import require_given
-from cvxpriv.cli.reading import Reading
 from cvxpriv.cli.row_labels import blind_labels, texts_of
 from cvxpriv.cli.rows import category_in, range_in
 from cvxpriv.distributed.alignment import digests

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import pandas as pd
 
-from cvxpriv.cli.reading import Reading
+from cvxpriv.cli.options import Reading
 from cvxpriv.errors import DataError, warn
 from cvxpriv.runs.options import Option
 from cvxpriv.tables.preparing import prepare

@@ -10,12 +10,9 @@ import click
 
 from cvxpriv.certify.sections import crosscheck_section, crosscheck_tables
 from cvxpriv.cli.crosscheck import check_options, checked
-from cvxpriv.cli.model_command import finish
 from cvxpriv.cli.options import (
-    Results,
     click_option,
     crosscheck_option,
-    endings,
     introduction_of,
     made,
     on_the_command_line,
@@ -23,6 +20,7 @@ from cvxpriv.cli.options import (
     solvers_option,
     taken,
 )
+from cvxpriv.cli.results import Results, endings, finish
 from cvxpriv.cli.terminal import Terminal, certified, watched, watching
 from cvxpriv.reports.facts import Facts
 from cvxpriv.runs.problem_model import ProblemModel

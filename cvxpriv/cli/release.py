@@ -8,9 +8,8 @@ from typing import Any
 import click
 
 from cvxpriv.cli.drawn_rows import Drawing, require_target
-from cvxpriv.cli.options import click_option, on_the_command_line, output_options, packed
+from cvxpriv.cli.options import Reading, click_option, on_the_command_line, output_options, packed
 from cvxpriv.cli.preparation import Preparation
-from cvxpriv.cli.reading import Reading
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import DataError
 from cvxpriv.mechanisms.bundle import is_bundle

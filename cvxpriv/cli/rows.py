@@ -15,10 +15,11 @@ from typing import Annotated, Any
 import numpy as np
 import pandas as pd
 
+from cvxpriv.cli.options import Reading
 from cvxpriv.cli.preparation import missing_rule
 from cvxpriv.cli.private_rows import columns_of, ranges_of, require_given, told_nothing, uncounted_split, within
-from cvxpriv.cli.reading import Reading, spoken
 from cvxpriv.cli.row_labels import Labels, blind_labels, labels_by_schema, labels_found, texts_of
+from cvxpriv.cli.terminal import spoken
 from cvxpriv.errors import DataError, PrivacyError, suggest
 from cvxpriv.learning.encoding import Encoding, complete_rows
 from cvxpriv.learning.rows import Rows

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cvxpriv.cli.options import Results, applied, endings
+from cvxpriv.cli.options import applied
+from cvxpriv.cli.results import Results, endings
 from cvxpriv.cli.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def sweep(
     A run that is killed goes on where it was, when the command is given again. Writes sweep.csv, sweep.json and
     report.html into the folder. Exits with 3 when a task fails or does not converge.
     """
-    from cvxpriv.cli.model_command import finish
+    from cvxpriv.cli.results import finish
     from cvxpriv.cli.sweep_plan import read_plan
     from cvxpriv.runs.sweep import sweep as swept
 

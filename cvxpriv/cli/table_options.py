@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from cvxpriv.cli.drawn_rows import require_target
 from cvxpriv.cli.options import names, on_the_command_line, packed
 from cvxpriv.cli.preparation import Preparation
-from cvxpriv.cli.reading import SPOKEN, spoken
+from cvxpriv.cli.terminal import SPOKEN, spoken
 from cvxpriv.errors import DataError, PrivacyError
 from cvxpriv.numerics.arguments import names_in
 from cvxpriv.privacy.private_tables import Domain, private_table

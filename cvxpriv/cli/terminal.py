@@ -132,6 +132,31 @@ class Terminal:
             yield moved
 
 
+SPOKEN = {
+    "missing-text": "--missing-text",
+    "give another encoding=": "give another --encoding",
+    "give its encoding=": "give its --encoding",
+    "give encoding=": "give --encoding ",
+    "encoding=": "--encoding=",
+    "give separator=": "give --separator",
+    "decimal=": "--decimal ",
+    "prepare(frame, missing='drop')": "--missing drop",
+    "missing='symbol'": "--missing symbol",
+    "bins of ": "--bins of ",
+    "merge of ": "--merge of ",
+    "rare of ": "--rare of ",
+    "top of ": "--top of ",
+}
+"""Words of messages about reading and preparation, and those of the command line."""
+
+
+def spoken(message: str, words: dict[str, str] = SPOKEN) -> str:
+    """Return a message with some words replaced, in their order."""
+    for there, here in words.items():
+        message = message.replace(there, here)
+    return message
+
+
 def _console() -> Console:
     from rich.console import Console
 

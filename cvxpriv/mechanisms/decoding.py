@@ -20,7 +20,6 @@ from cvxpriv.errors import DataError, shown, suggest
 from cvxpriv.mechanisms.bundle import DOCUMENT, FORMAT, ROWS, VERSION
 from cvxpriv.mechanisms.codebook import Stated, stated_in, statistics_of
 from cvxpriv.mechanisms.frequencies import estimates, half_widths
-from cvxpriv.mechanisms.matrices import stochastic_matrix
 from cvxpriv.mechanisms.noisy_frequencies import NoisyCounts, counts_in
 from cvxpriv.numerics.arrays import Array, Flags
 from cvxpriv.numerics.doors import door
@@ -28,6 +27,7 @@ from cvxpriv.numerics.later import pd
 from cvxpriv.reports.files import PathLike, plain_file
 from cvxpriv.reports.sets import MANIFEST
 from cvxpriv.tables.alphabets import Alphabet
+from cvxpriv.tables.arrays import stochastic_matrix
 
 __all__ = ["Bundle", "Decoded", "decode", "read_bundle"]
 

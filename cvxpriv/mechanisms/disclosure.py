@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxpriv.errors import DataError, shown, suggest
-from cvxpriv.mechanisms.matrices import stochastic_matrix
-from cvxpriv.mechanisms.measures import ACCURACIES, MEASURES, OF_Y, measure, ranges
 from cvxpriv.numerics.arrays import Array, IntArray
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
 from cvxpriv.numerics.sizes import of_resampling, require_feasible
+from cvxpriv.tables.arrays import stochastic_matrix
+from cvxpriv.tables.information import ACCURACIES, MEASURES, OF_Y, measure, ranges
 from cvxpriv.tables.joint import JointTable
 from cvxpriv.tables.protection import Protection
 from cvxpriv.tables.resampling import (

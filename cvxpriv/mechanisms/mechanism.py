@@ -21,7 +21,6 @@ from cvxpriv.constraints.gate import excess
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.mechanisms.bundle import contents_of, write_bundle
 from cvxpriv.mechanisms.file import dump, parse
-from cvxpriv.mechanisms.matrices import stochastic_matrix
 from cvxpriv.mechanisms.noisy_frequencies import NoisyCounts, counts_in
 from cvxpriv.mechanisms.release import RELEASED, Unseen, release
 from cvxpriv.mechanisms.revealing import Reveals, reveals
@@ -30,6 +29,7 @@ from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.files import PathLike, read_text, write_text
 from cvxpriv.tables.alphabets import Alphabet
+from cvxpriv.tables.arrays import stochastic_matrix
 from cvxpriv.tables.recipe import Recipe
 
 Fact: TypeAlias = "str | int | float | bool | None"

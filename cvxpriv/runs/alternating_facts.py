@@ -9,10 +9,9 @@ from typing import Any
 from cvxpriv.mechanisms.disclosure import statement_of
 from cvxpriv.reports.facts import Fact, Facts, Section, Table
 from cvxpriv.reports.formatting import exact_zero
-from cvxpriv.runs import mechanism_parts as common
-from cvxpriv.runs.mechanism_facts import mechanism_facts
+from cvxpriv.runs import mechanism_facts as common
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
-from cvxpriv.runs.sides import Sides
+from cvxpriv.runs.sides import Sides, guess
 
 
 def alternating_facts(
@@ -27,7 +26,7 @@ def alternating_facts(
     purpose = (inspect.getdoc(type(run.problem)) or run.model).partition("\n")[0]
     inputs, outputs = run.mechanism.shape
     heat = common.heatmap(run.mechanism, run.problem.table, sides, "Each row is an input, each column an output.")
-    return mechanism_facts(
+    return common.mechanism_facts(
         run,
         beside,
         sides,
@@ -36,7 +35,7 @@ def alternating_facts(
         outline=purpose,
         facts=[
             *(Fact(name, exact_zero(value), "nats", main=True) for name, value in figures.items()),
-            *common.guess(beside.disclosure, sides),
+            *guess(beside.disclosure, sides),
             common.residual(run),
             *common.effort(run),
         ],

@@ -45,9 +45,7 @@ def violations(run: Run) -> dict[str, float]:
 
 
 def constraint_facts(run: Run) -> tuple[list[Section], dict[str, pd.DataFrame]]:
-    """Return the violation and price of each of the user's constraints, for readers and as tables; none without any."""
-    if not run.constraints:
-        return [], {}
+    """Return the violation and price of each of the user's constraints, for readers and as tables."""
     missed, notes = violations(run), []
     try:
         priced = run.shadow_prices

@@ -8,23 +8,37 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from cvxpriv.certify.sections import crosscheck_section, crosscheck_tables
-from cvxpriv.mechanisms.disclosure import Disclosure
+from cvxpriv.mechanisms.plots import plot_mechanism
+from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
-from cvxpriv.reports.facts import Fact, Facts, Section, Table, without_clock
+from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table, without_clock
 from cvxpriv.reports.files import write_text
-from cvxpriv.reports.formatting import exact_zero, format_number, is_number
-from cvxpriv.reports.page import SHARED_DIGITS, rounded
+from cvxpriv.reports.formatting import exact_zero, format_number
+from cvxpriv.reports.heatmaps import heatmap_of
+from cvxpriv.reports.pictures import plot_history
 from cvxpriv.reports.text import csv_text
 from cvxpriv.runs.constraint_facts import constraint_facts, noise_section
-from cvxpriv.runs.mechanism_parts import best_of, unconverged
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
 from cvxpriv.runs.noise_costs import costs_section
-from cvxpriv.runs.sides import Sides, columns_along, columns_of, columns_section, counts_section
+from cvxpriv.runs.sides import (
+    Sides,
+    about_table,
+    columns_along,
+    columns_of,
+    columns_section,
+    counts_section,
+    disclosure_section,
+    disclosure_table,
+)
 from cvxpriv.tables.joint import JointTable
-from cvxpriv.tables.protection import published
-from cvxpriv.tables.small_counts import judged
 
+MOST_CELLS = 10_000
+"""Number of cells of a mechanism above which a page shows it as a picture."""
+SHOWN_POINTS = 10
+"""Number of points of a longer curve that a terminal shows."""
 BLOCKS = (
     "Each convex block of the method was solved again at the answer, by each solver and by its exact update. A verdict "
     "rests on residuals computed from the problem itself, not on what a solver says of its answer."
@@ -66,14 +80,14 @@ def mechanism_facts(
     protected = table.protection is not None
     missed = missed or f"a KKT residual of {format_number(run.residual, 2)} nats"
     columns, along = columns_of(run), columns_along(run, beside)
-    constraints, constraint_tables = constraint_facts(run)
+    constraints, constraint_tables = constraint_facts(run) if run.constraints else ([], {})
     tables = {
         "columns": columns,
         "columns_along_curve": along,
         "noise_costs": beside.costs,
         "curve": beside.curve,
         **crosscheck_tables(beside.check),
-        "disclosure": _disclosure_table(beside.disclosure, sides),
+        "disclosure": disclosure_table(beside.disclosure, sides),
         **constraint_tables,
     }
     reveals = [sides.named(sentence) for sentence in run.as_mechanism().reveals().sentences(table)]
@@ -87,15 +101,15 @@ def mechanism_facts(
             *counts_section(table, sides),
             *constraints,
             *crosscheck_section(beside.check, BLOCKS),
-            *_disclosure_section(beside.disclosure, sides, *disclosed),
+            *disclosure_section(beside.disclosure, sides, *disclosed),
             *columns_section(run, sides, columns, along),
             Section("What the mechanism tells of the table", "Whoever has the file knows this.", notes=reveals),
             *([] if beside.costs is None else [costs_section(beside.costs, protected)]),
-            *noise_section(run),
+            *(noise_section(run) if run.constraints and protected else []),
             *own,
             starts,
         ],
-        about=[*_about_table(table, sides, run.mechanism.shape[1]), *about],
+        about=[*about_table(table, sides, run.mechanism.shape[1], run.publishing), *about],
         settings=[*posed, *(Fact(name, value) for name, value in _flat(asdict(run.settings)).items())],
         messages=[*messages, *_not_converged(run, missed)],
         promises=promises,
@@ -113,42 +127,6 @@ def _write_history(run: Run, path: Path) -> Path:
     """Write the history of every start; without times where it may be published."""
     log = run.log.frame()
     return write_text(path, csv_text(log if run.problem.table.protection is None else without_clock(log)))
-
-
-def _about_table(table: JointTable, sides: Sides, outputs: int) -> list[Fact]:
-    """Return the facts of a table: sides, records and their preparation, entropies; and the number of outputs."""
-    s, x = sides.private.symbol, sides.public.symbol
-    counted = "given as probabilities" if table.records is None else table.records
-    return [
-        _side("private", sides.private.title, table.private.columns, len(table.private)),
-        _side("public", sides.public.title, table.public.columns, len(table.public)),
-        Fact("outputs", outputs, "symbols", label=f"output {sides.output}"),
-        Fact("records", counted),
-        Fact("smoothing", table.smoothing),
-        *(
-            []
-            if table.recipe is None
-            else [Fact("preparation", "; ".join(table.recipe.description), label="rows prepared")]
-        ),
-        *(Fact(name, value) for name, value in published(table.protection).items()),
-        Fact("entropy", table.entropy_x, "nats", f"All that there is to tell of {x}.", f"H({x})"),
-        Fact("information", table.information, "nats", f"What {x} itself tells of {s}.", f"I({s};{x})"),
-        *_chance(table, s, x),
-    ]
-
-
-def _chance(table: JointTable, s: str, x: str) -> list[Fact]:
-    """Return the information that chance makes, where the table was counted."""
-    judgement = judged(table)
-    if judgement is None:
-        return []
-    sentence = f"What so many records would show on average if {x} told nothing of {s}."
-    detail = "" if judgement.estimable else f"what {x} tells is not estimable: merge symbols"
-    return [Fact("chance", judgement.chance, "nats", sentence, f"of I({s};{x}), by chance", detail)]
-
-
-def _side(name: str, label: str, columns: Sequence[str], size: int) -> Fact:
-    return Fact(name, tuple(columns), label=label, detail=f"{size} symbols")
 
 
 def _not_converged(run: Run, missed: str) -> list[str]:
@@ -192,34 +170,6 @@ def _unmet(run: Run, missed: str, curve: pd.DataFrame | None) -> str:
     return ""
 
 
-def _disclosure_section(disclosure: Disclosure | None, sides: Sides, title: str, text: str) -> list[Section]:
-    """Return the measures of a release, in the symbols of the model; empty where there are none."""
-    if disclosure is None:
-        return []
-    frame, level = disclosure.frame, f"{disclosure.level:.0%}"
-    columns = {
-        "measure": frame["measure"].map(sides.named),
-        "unit": frame["unit"],
-        "value": frame["value"].map(exact_zero),
-    }
-    caption = "Values of the table."
-    if disclosure.bootstrap:
-        columns |= {f"{level} low": frame["low"], f"{level} high": frame["high"]}
-        caption = f"Values of the table; intervals from {disclosure.bootstrap} resamples of the records."
-    notes = [sides.named(note) for note in disclosure.notes]
-    shown = pd.DataFrame(columns)
-    cut = shown.map(lambda cell: format_number(rounded(cell), SHARED_DIGITS) if is_number(cell) else cell)
-    shared = Section(title, text, tables=[Table(cut, "Two digits of each number.")])
-    return [Section(title, text, tables=[Table(shown, caption)], notes=notes, shared=shared)]
-
-
-def _disclosure_table(disclosure: Disclosure | None, sides: Sides) -> pd.DataFrame | None:
-    if disclosure is None:
-        return None
-    frame = disclosure.frame
-    return frame.assign(measure=frame["measure"].map(sides.named)).rename_axis("name").reset_index()
-
-
 def _outside(run: Run) -> str:
     return ", ".join(f"{name} by {excess:.1e}" for name, excess in run.missed.items())
 
@@ -229,3 +179,98 @@ def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in settings.items():
         found |= _flat(value) if isinstance(value, dict) else {name: value}
     return found
+
+
+def share(value: float, whole: float, name: str, more: str = "") -> str:
+    """Return a value as a percentage of a whole that has a name.
+
+    >>> share(0.5, 2.0, "H(X)", ", all there is")
+    '25% of H(X) = 2.000 nats, all there is'
+    """
+    return f"{100 * value / whole:.3g}% of {name} = {format_number(whole)} nats{more}" if whole > 0 else f"{name} = 0"
+
+
+def residual(run: Run) -> Fact:
+    """Return the KKT residual, which should be small, and whether it is."""
+    state = "converged" if run.converged else "NOT converged"
+    detail = f"{state}; {format_number(run.tol, 1)} asked for"
+    sentence = "Distance of the mechanism from the optimality conditions, which hold at a residual of 0."
+    return Fact("kkt", run.residual, "nats", sentence, "KKT residual", detail, digits=2, main=True)
+
+
+def effort(run: Run) -> list[Fact]:
+    """Return the number of the best start, and the effort of all starts."""
+    count = len(run.starts)
+    origin = str(run.starts["origin"].iloc[run.start])
+    return [
+        Fact(
+            "start", run.start, "", "The start that led to the best mechanism.", "best start", f"of {count}: {origin}"
+        ),
+        Fact("iterations", run.iterations, "", "Passes of the best start.", "passes"),
+        Fact("seconds", run.seconds, "s", "Wall time of all starts together."),
+    ]
+
+
+def best_of(run: Run) -> str:
+    """Return the number of starts in words."""
+    count = len(run.starts)
+    return f"the best of {count} starts" if count > 1 else "the only start"
+
+
+def starts_section(
+    run: Run, by: Mapping[str, bool], history: pd.DataFrame, caption: str, hidden: Sequence[str] = ()
+) -> Section:
+    """Return the best starts, sorted by columns of their table (ascending or not), and the history as a picture."""
+    starts = (
+        run.starts.drop(columns=list(hidden))
+        .reset_index()
+        .sort_values(list(by), ascending=list(by.values()), ignore_index=True)
+    )
+    best = starts.head(10).rename(columns={"kkt": "KKT residual", "iterations": "passes"})
+    shown = f"The best {len(best)} of {len(starts)} starts." if len(best) < len(starts) else "All starts."
+    pictures = []
+    measured = {name for name in history.columns if history[name].notna().any()}
+    figure = next((name for name in ("kkt", "gap") if name in measured), None)
+    if "objective" in measured and figure is not None:
+        alt = f"Objective and {'KKT residual' if figure == 'kkt' else figure} by pass, one line for each start."
+        pictures.append(Picture(partial(plot_history, history, residual=figure, best=run.start), alt))
+    return Section("How it was found", pictures=pictures, tables=[Table(best, f"{shown} {caption}")])
+
+
+def heatmap(
+    mechanism: Array, table: JointTable, sides: Sides, caption: str, outputs: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return a mechanism as the part of a section: a shaded table, or a picture where that would be too long."""
+    symbols = (sides.public.symbol, sides.output)
+    shaded = heatmap_of(mechanism, table.public.labels, ", ".join(table.public.columns), outputs, symbols, caption)
+    if shaded.values.size <= MOST_CELLS:
+        return {"heatmaps": [shaded]}
+    alt = f"Heatmap of P({symbols[1]}|{symbols[0]}): {len(mechanism)} symbols of {symbols[0]} down, outputs across."
+    draw = partial(plot_mechanism, mechanism, table.public, tuple(outputs), symbols=symbols)
+    return {"pictures": [Picture(draw, alt, f"{caption} mechanism.json holds the numbers.", wide=True)]}
+
+
+def brief_curve(title: str, curve: pd.DataFrame, columns: Mapping[str, str]) -> Section:
+    """Return a curve as a terminal shows it: at most `SHOWN_POINTS` rows, evenly spaced, including its ends."""
+    count = len(curve)
+    rows = curve.iloc[np.unique(np.linspace(0, count - 1, min(count, SHOWN_POINTS)).round().astype(int))]
+    frame = pd.DataFrame({heading: rows[name].map(exact_zero) for name, heading in columns.items()})
+    frame["KKT"] = rows["kkt"]
+    if unconverged(rows):
+        frame["converged"] = rows["converged"].astype(bool).map({True: "", False: "no"})
+    left = f" ({len(rows)} of {count} points; all in curve.csv)" if len(rows) < count else ""
+    return Section(f"{title}{left}", tables=[Table(frame, digits={"KKT": 1})])
+
+
+def unconverged(curve: pd.DataFrame) -> int:
+    """Return the number of points of a curve whose residual is above the tolerance."""
+    return int((~curve["converged"].astype(bool)).sum())
+
+
+def proof_files(save: Callable[[Path], Path], programs: Mapping[str, Path]) -> dict[str, Callable[[Path], Path]]:
+    """Return the certificate, and copies of the programs that check it, by the names of their files."""
+
+    def copied(program: Path, path: Path) -> Path:
+        return write_text(path, program.read_text(encoding="utf-8"))
+
+    return {"certificate.json": save, **{name: partial(copied, program) for name, program in programs.items()}}

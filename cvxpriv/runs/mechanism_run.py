@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,11 +13,9 @@ from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Constraint, Known
 from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.certify.check import CrossCheck
-from cvxpriv.constraints.documents import from_document, to_document
+from cvxpriv.constraints.documents import to_document
 from cvxpriv.constraints.gate import missed
-from cvxpriv.errors import NoGuaranteeWarning, warn
 from cvxpriv.mechanisms.disclosure import Disclosure
-from cvxpriv.mechanisms.matrices import stochastic_matrix
 from cvxpriv.mechanisms.mechanism import Mechanism
 from cvxpriv.mechanisms.noisy_frequencies import NoisyCounts
 from cvxpriv.numerics.arrays import Array, Values
@@ -27,13 +25,14 @@ from cvxpriv.numerics.packages import versions
 from cvxpriv.reports.facts import Facts, untimed
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.readers import INTERNAL
-from cvxpriv.runs.codec import decoded, encoded, fields_of, starts_of
+from cvxpriv.runs.codec import encoded, fields_of
 from cvxpriv.runs.run import Run
 from cvxpriv.runs.shadow_prices import shadow_prices
 from cvxpriv.schedules.history import History
+from cvxpriv.tables.arrays import stochastic_matrix
 from cvxpriv.tables.documents import table_document
 from cvxpriv.tables.joint import JointTable
-from cvxpriv.tables.protection import published
+from cvxpriv.tables.protection import PRIVATE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,15 +48,12 @@ class OnTable(Protocol):
 class Solved(Protocol):
     """The options that decided a run, a dataclass."""
 
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
     @property
     def tol(self) -> float: ...
 
 
 Problem = TypeVar("Problem", bound=OnTable)
 Settings = TypeVar("Settings", bound=Solved)
-
 
 FIGURE_TOLERANCE = 1e-9
 """Relative amount by which a figure in a file may differ from that of its mechanism: another processor's rounding."""
@@ -69,20 +65,11 @@ LOOSEST_RESIDUAL = 1e-3
 class Beside:
     """The results that were computed beside a run; None for those that were not asked for.
 
-    Attributes
-    ----------
-    source : str
-        The table's name for readers.
-    curve : DataFrame, optional
-        The curve, as the model's `curve` returns it.
-    check : CrossCheck, optional
-    disclosure : Disclosure, optional
-    interrupted : bool
-        Whether a keyboard interrupt ended it.
-    mechanisms : sequence of array
-        The mechanism at each point of the curve, where they are known.
-    costs : DataFrame, optional
-        The cost of noise in the table: see `cvxpriv.runs.noise_costs`.
+    `source`: The table's name for readers.
+    `curve`: The curve, as the model's `curve` returns it.
+    `interrupted`: Whether a keyboard interrupt ended it.
+    `mechanisms`: The mechanism at each point of the curve, where they are known.
+    `costs`: The cost of noise in the table: see `cvxpriv.runs.noise_costs`.
     """
 
     source: str = ""
@@ -168,11 +155,17 @@ class MechanismRun(Run, Generic[Problem, Settings]):
             model=self.model,
             figures=figures,
             private_columns=private_columns,
-            origin={**versions(["numpy", "cvxpy"]), **origin, **published(table.protection)},
+            origin={**versions(["numpy", "cvxpy"]), **origin, **self.publishing},
             constraints=self.kept,
             recipe=table.recipe,
             noisy=NoisyCounts.of(table) if table.protection else None,
         )
+
+    @property
+    def publishing(self) -> dict[str, str | float]:
+        """The lines of provenance that say whether the mechanism may be published, and by which guarantee."""
+        protection = self.problem.table.protection
+        return {"publish": PRIVATE} if protection is None else protection.provenance
 
     @abstractmethod
     def _described(self, beside: Beside) -> Facts:
@@ -257,13 +250,7 @@ class MechanismRun(Run, Generic[Problem, Settings]):
         return [case_of_block(block, self.state) for block in self.blocks().values()]
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the mechanism as a heatmap: one row per input, one column per output.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            The axes to draw on. By default a new figure.
-        """
+        """Draw the mechanism as a heatmap: one row per input, one column per output; see `Run`."""
         from cvxpriv.mechanisms.plots import plot_mechanism
 
         figure = plot_mechanism(self.mechanism, self.problem.table.public, ax=ax)
@@ -292,10 +279,9 @@ class MechanismRun(Run, Generic[Problem, Settings]):
         return ""
 
     def document(self) -> dict[str, Any]:
-        """See `Run`.
+        """See `Run`. The file holds the private table, unlike that of `as_mechanism`: keep it where the table is kept.
 
-        The file holds the private table, unlike that of `as_mechanism`: keep it where the table is kept. Ready
-        constraints are kept with their parameters; of a user's own function only the name is kept.
+        Ready constraints are kept with their parameters; of a user's own function only the name is kept.
         """
         return {
             **table_document(self.problem.table),
@@ -311,30 +297,3 @@ class MechanismRun(Run, Generic[Problem, Settings]):
     @abstractmethod
     def saved(self) -> dict[str, Any]:
         """Return the rest of a run's file beside the table, the state and the starts: the problem's numbers."""
-
-
-def restored(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a run that `MechanismRun.document` holds, except the problem and the settings."""
-    starts, constraints = starts_of(document["starts"]["columns"]), tuple(_constraints(document))
-    missing = sorted({one["name"] for one in document["constraints"]} - {name for name, _ in constraints})
-    if missing:
-        starts["converged"] = False
-        warn(
-            f"constraint {', '.join(missing)} was a function of the user's own, of which the file holds the name alone:"
-            " residual and gap speak of the problem without it, and the run does not count as converged",
-            NoGuaranteeWarning,
-        )
-    return {
-        "state": decoded(Values, document["state"]),
-        "each_start": dict(starts),
-        "start": decoded(int, document["start"]),
-        "seconds": decoded(float, document["seconds"]),
-        "constraints": constraints,
-    }
-
-
-def _constraints(document: Mapping[str, Any]) -> Iterator[tuple[str, Constraint]]:
-    for one in document["constraints"]:
-        made = from_document(one)
-        if made is not None:
-            yield one["name"], made

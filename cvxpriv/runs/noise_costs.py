@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cvxpriv.errors import DataError, shown
-from cvxpriv.mechanisms.measures import measure
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Picture, Section, Table
 from cvxpriv.reports.formatting import exact_zero
 from cvxpriv.reports.pictures import COLOURS, GREY, blank, styled
+from cvxpriv.tables.information import measure
 from cvxpriv.tables.joint import JointTable
 from cvxpriv.tables.noisy_counts import nearest_shares, whole_counts
 from cvxpriv.tables.protection import Protection

@@ -1,24 +1,27 @@
-"""The two sides of a table in a model: their names, what a recipient learns of their columns, and their counts."""
+"""The two sides of a table in a model: their names and facts, what a recipient learns of them, and their counts."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from cvxpriv.mechanisms.codebook import Stated
+from cvxpriv.mechanisms.disclosure import Disclosure
 from cvxpriv.mechanisms.frequencies import column_utility, private_columns
 from cvxpriv.mechanisms.noisy_frequencies import NoisyCounts
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
-from cvxpriv.reports.facts import Section, Table
+from cvxpriv.reports.facts import Fact, Section, Table
+from cvxpriv.reports.formatting import exact_zero, format_number, is_number
+from cvxpriv.reports.page import SHARED_DIGITS, rounded
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
 from cvxpriv.tables.datasets import SOURCES
 from cvxpriv.tables.joint import JointTable
-from cvxpriv.tables.small_counts import SMALL, with_totals, withheld
+from cvxpriv.tables.small_counts import SMALL, judged, with_totals, withheld
 
 Run = MechanismRun[Any, Any]
 
@@ -82,6 +85,101 @@ PRIVATE_AND_PUBLIC = Sides(
     ),
     "Y",
 )
+
+
+def about_table(table: JointTable, sides: Sides, outputs: int, publishing: Mapping[str, str | float]) -> list[Fact]:
+    """Return the facts of a table: sides, records and their preparation, entropies; and the number of outputs."""
+    s, x = sides.private.symbol, sides.public.symbol
+    counted = "given as probabilities" if table.records is None else table.records
+    return [
+        _side("private", sides.private.title, table.private.columns, len(table.private)),
+        _side("public", sides.public.title, table.public.columns, len(table.public)),
+        Fact("outputs", outputs, "symbols", label=f"output {sides.output}"),
+        Fact("records", counted),
+        Fact("smoothing", table.smoothing),
+        *(
+            []
+            if table.recipe is None
+            else [Fact("preparation", "; ".join(table.recipe.description), label="rows prepared")]
+        ),
+        *(Fact(name, value) for name, value in publishing.items()),
+        Fact("entropy", table.entropy_x, "nats", f"All that there is to tell of {x}.", f"H({x})"),
+        Fact("information", table.information, "nats", f"What {x} itself tells of {s}.", f"I({s};{x})"),
+        *_chance(table, s, x),
+    ]
+
+
+def _chance(table: JointTable, s: str, x: str) -> list[Fact]:
+    """Return the information that chance makes, where the table was counted."""
+    judgement = judged(table)
+    if judgement is None:
+        return []
+    sentence = f"What so many records would show on average if {x} told nothing of {s}."
+    detail = "" if judgement.estimable else f"what {x} tells is not estimable: merge symbols"
+    return [Fact("chance", judgement.chance, "nats", sentence, f"of I({s};{x}), by chance", detail)]
+
+
+def _side(name: str, label: str, columns: Sequence[str], size: int) -> Fact:
+    return Fact(name, tuple(columns), label=label, detail=f"{size} symbols")
+
+
+def interval(disclosure: Disclosure | None, measure: str) -> dict[str, Any]:
+    """Return the interval of a measure as a fact has it; nothing where there is none."""
+    ends = None if disclosure is None else disclosure.interval(measure)
+    if disclosure is None or ends is None:
+        return {}
+    low, high = map(exact_zero, ends)
+    return {"interval": (low, high), "level": disclosure.level}
+
+
+def guess(disclosure: Disclosure | None, sides: Sides) -> list[Fact]:
+    """Return an adversary's chance of guessing S; None where no disclosure was computed."""
+    if disclosure is None:
+        return []
+    nothing, y, x = (disclosure.value(f"accuracy_{name}") for name in ("nothing", "y", "x"))
+    s, public, output = sides.private.symbol, sides.public.symbol, sides.output
+    return [
+        Fact(
+            "accuracy_of_guess",
+            y,
+            "right",
+            f"Chance that somebody who knows the table and sees {output} names {s} right.",
+            f"Best guess of {s} from {output}",
+            f"{nothing:.1%} from nothing, {x:.1%} from {public}",
+            percent=True,
+            main=True,
+            **interval(disclosure, "accuracy_y"),
+        )
+    ]
+
+
+def disclosure_section(disclosure: Disclosure | None, sides: Sides, title: str, text: str) -> list[Section]:
+    """Return the measures of a release, in the symbols of the model; empty where there are none."""
+    if disclosure is None:
+        return []
+    frame, level = disclosure.frame, f"{disclosure.level:.0%}"
+    columns = {
+        "measure": frame["measure"].map(sides.named),
+        "unit": frame["unit"],
+        "value": frame["value"].map(exact_zero),
+    }
+    caption = "Values of the table."
+    if disclosure.bootstrap:
+        columns |= {f"{level} low": frame["low"], f"{level} high": frame["high"]}
+        caption = f"Values of the table; intervals from {disclosure.bootstrap} resamples of the records."
+    notes = [sides.named(note) for note in disclosure.notes]
+    shown = pd.DataFrame(columns)
+    cut = shown.map(lambda cell: format_number(rounded(cell), SHARED_DIGITS) if is_number(cell) else cell)
+    shared = Section(title, text, tables=[Table(cut, "Two digits of each number.")])
+    return [Section(title, text, tables=[Table(shown, caption)], notes=notes, shared=shared)]
+
+
+def disclosure_table(disclosure: Disclosure | None, sides: Sides) -> pd.DataFrame | None:
+    """Return the measures of a release as a table for programs; None where there are none."""
+    if disclosure is None:
+        return None
+    frame = disclosure.frame
+    return frame.assign(measure=frame["measure"].map(sides.named)).rename_axis("name").reset_index()
 
 
 def columns_of(run: Run, mechanism: Array | None = None) -> pd.DataFrame:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from cvxpriv.mechanisms.measures import bayes_accuracy
 from cvxpriv.mechanisms.plots import Axis
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
@@ -18,6 +17,7 @@ from cvxpriv.reports.heatmaps import heatmap_of
 from cvxpriv.reports.page import SHARED_DIGITS, rounded
 from cvxpriv.reports.sliders import Slider, Stop
 from cvxpriv.runs.sides import Sides
+from cvxpriv.tables.information import bayes_accuracy
 from cvxpriv.tables.joint import JointTable
 
 MOST_CELLS = 60_000

@@ -1,4 +1,4 @@
-"""Tables of probabilities or counts as arrays: checked, smoothed and named."""
+"""Tables of probabilities or counts, and mechanisms P(Y|X), as arrays: checked, smoothed and named."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cvxpriv.errors import DataError, suggest
+from cvxpriv.errors import DataError, ModelError, suggest
 from cvxpriv.numerics.arguments import real_numbers
-from cvxpriv.numerics.arrays import Array, IntArray
+from cvxpriv.numerics.arrays import Array, IntArray, read_only
+from cvxpriv.numerics.later import pd
 from cvxpriv.tables.alphabets import Alphabet
-from cvxpriv.tables.frames import MAX_COUNT, listed
+from cvxpriv.tables.frames import listed, require_columns, text_of
 
 Labels: TypeAlias = Alphabet | Sequence[object]
 Scalar = TypeVar("Scalar", bound=np.generic)
 
+MAX_COUNT = 2.0**53
+"""The largest count: whole numbers above it are not exact as floats."""
 SUM_TOLERANCE = 1e-9
 """Largest distance from 1 of the sum of a table of probabilities."""
 NORMALISED = 1e-14
@@ -37,6 +40,41 @@ def nonnegative_matrix(values: ArrayLike, argument: str) -> Array:
         if wrong.any():
             raise DataError(f"{_first(matrix, wrong, argument)}: expected {expected}; correct the table")
     return matrix
+
+
+def stochastic_matrix(values: ArrayLike, argument: str) -> Array:
+    """Return a read-only copy as a row-stochastic matrix, with every digit as given.
+
+    Raises DataError: Not a matrix of finite numbers >= 0, or a row whose sum differs from 1 by more than
+    `SUM_TOLERANCE`.
+    """
+    try:
+        matrix = nonnegative_matrix(values, argument)
+    except DataError as error:
+        raise DataError(f"{argument} is no mechanism P(Y|X), (|X|, |Y|): {error}") from error
+    sums = matrix.sum(axis=1)
+    wrong = np.abs(sums - 1.0) > SUM_TOLERANCE
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise DataError(
+            f"{argument} is no mechanism: row {row} sums to {sums[row]:.12g} ({int(wrong.sum())} of {len(sums)} rows"
+            f" are wrong), expected 1 within {SUM_TOLERANCE:g}: divide each row by its sum"
+        )
+    return read_only(matrix)
+
+
+def given_mechanisms(init: ArrayLike, shape: tuple[int, int]) -> Array:
+    """Return a user's starts as (starts, *shape), each a mechanism with every digit as given.
+
+    Raises ModelError: They have another shape, or hold no numbers. DataError: One is no mechanism.
+    """
+    values = real_numbers(init, "init", ModelError)
+    several = values[None] if values.ndim == 2 else values
+    if several.ndim != 3 or several.shape[1:] != shape or not len(several):
+        raise ModelError(f"init has shape {values.shape}, expected {shape} or (starts, {shape[0]}, {shape[1]})")
+    for place, mechanism in enumerate(several):
+        stochastic_matrix(mechanism, f"init[{place}]")
+    return several
 
 
 def probability_matrix(values: ArrayLike, argument: str) -> Array:
@@ -154,3 +192,30 @@ def _first(matrix: Array, wrong: NDArray[np.bool_], argument: str) -> str:
     s, x = map(int, np.argwhere(wrong)[0])
     others = int(wrong.sum()) - 1
     return f"{argument}[{s}, {x}]={matrix[s, x]:g}" + (f" (and {others} more)" if others else "")
+
+
+def count_column(frame: pd.DataFrame, column: str | None) -> NDArray[np.int64]:
+    """Return the number of records that each row stands for: the column's whole numbers, or one each.
+
+    Raises DataError: Unknown column, or a count that is missing, no number, negative or not whole.
+    """
+    if column is None:
+        return np.ones(len(frame), dtype=np.int64)
+    require_columns(frame, [column], "count")
+    if frame[column].dtype.kind in "cmM":
+        raise DataError(f"count={column!r} holds {frame[column].dtype}: expected whole numbers")
+    try:
+        numeric = pd.to_numeric(frame[column], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    except Exception as error:  # cells that are no numbers at all: lists, sets, a number beyond the doubles
+        raise DataError(
+            f"count={column!r} holds cells that are no numbers ({error}): expected whole numbers"
+        ) from error
+    wrong = ~((numeric >= 0) & (numeric < MAX_COUNT) & (numeric == np.floor(numeric)))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        cell = text_of(frame[column].iloc[row], "a count")
+        raise DataError(
+            f"count={column!r}: row {row} (the first is 0) holds {cell!r}, expected a whole"
+            f" number from 0 to {MAX_COUNT:g}; leave count out if each row is one record"
+        )
+    return numeric.astype(np.int64)

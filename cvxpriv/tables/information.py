@@ -1,4 +1,4 @@
-"""Information measures of arrays, in nats.
+"""Information measures of arrays, in nats, and the measures of a release of a joint table.
 
 Pure functions: they do not validate. Each is exact at zeros (``0 log 0 = 0``). A `JointTable` is the validated door.
 """
@@ -91,3 +91,65 @@ def mutual_information(joint: Array, axis: tuple[int, int] | None = None) -> flo
     # Rounding can leave -1e-17 for independent variables; the exact value is never negative.
     information = np.maximum(terms.sum(axis=(first, second)), 0.0)
     return float(information) if axis is None else np.asarray(information)
+
+
+MEASURES = {
+    "leakage": ("I(S;Y)", "nats"),
+    "utility": ("I(X;Y)", "nats"),
+    "information": ("I(S;X)", "nats"),
+    "accuracy_nothing": ("best accuracy for S from nothing", "probability"),
+    "accuracy_y": ("best accuracy for S from Y", "probability"),
+    "accuracy_x": ("best accuracy for S from X", "probability"),
+}
+"""The measures by name: a description for readers, and the unit."""
+OF_Y = ("leakage", "utility", "accuracy_y")
+ACCURACIES = ("accuracy_nothing", "accuracy_y", "accuracy_x")
+
+
+def bayes_accuracy(joint: Array) -> Array:
+    """Return the best chance to guess A from B: ``sum_b max_a p(a, b)``.
+
+    `joint`: ``(..., |A|, |B|)``.
+    Returns ``(...)``.
+
+    Examples
+    --------
+    >>> float(bayes_accuracy(np.array([[0.5, 0.1], [0.0, 0.4]])))
+    0.9
+    """
+    return np.asarray(joint.max(axis=-2).sum(axis=-1))
+
+
+def measure(joint: Array, mechanism: Array) -> Array:
+    """Return all measures of tables under one mechanism, in the order of `MEASURES`.
+
+    Parameters
+    ----------
+    joint : array, ``(tables, |S|, |X|)``
+    mechanism : array, ``(|X|, |Y|)``
+
+    Returns
+    -------
+    array, ``(tables, 6)``
+    """
+    released = joint @ mechanism
+    p_x = joint.sum(axis=-2)
+    utility = entropy(p_x @ mechanism, axis=-1) - p_x @ entropy(mechanism, axis=-1)
+    return np.stack(
+        [
+            mutual_information(released, axis=(-2, -1)),
+            np.maximum(utility, 0.0),  # rounding can leave -1e-17 when Y does not depend on X
+            mutual_information(joint, axis=(-2, -1)),
+            joint.sum(axis=-1).max(axis=-1),
+            bayes_accuracy(released),
+            bayes_accuracy(joint),
+        ],
+        axis=-1,
+    )
+
+
+def ranges(private: int, public: int) -> Array:
+    """Return the least and the largest possible value of each measure, ``(2, 6)``."""
+    log_s, log_x = np.log(private), np.log(public)
+    guess = 1 / private
+    return np.array([[0, 0, 0, guess, guess, guess], [min(log_s, log_x), log_x, min(log_s, log_x), 1, 1, 1]])

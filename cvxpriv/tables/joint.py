@@ -18,6 +18,7 @@ from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.arrays import (
     SUM_TOLERANCE,
     Labels,
+    count_column,
     count_matrix,
     named,
     probability_matrix,
@@ -27,11 +28,10 @@ from cvxpriv.tables.arrays import (
     smoothed,
     without_empty,
 )
-from cvxpriv.tables.frames import count_column, listed, require_roles
+from cvxpriv.tables.frames import listed, read_table, require_roles
 from cvxpriv.tables.information import entropy, mutual_information
 from cvxpriv.tables.protection import Protection
 from cvxpriv.tables.recipe import Prepared, Recipe
-from cvxpriv.tables.table_files import read_table
 
 __all__ = ["Alphabet", "JointTable"]
 
@@ -268,7 +268,7 @@ class JointTable:
     ) -> JointTable:
         """Return a table from a file of records, or of counts: CSV, TSV, a spreadsheet or Parquet.
 
-        `cvxpriv.tables.table_files.read_table` describes ``path``, ``separator``, ``missing``,
+        `cvxpriv.tables.frames.read_table` describes ``path``, ``separator``, ``missing``,
         ``encoding`` and ``decimal``; `from_frame` describes the rest.
 
         Raises

@@ -16,7 +16,8 @@ from cvxpriv.errors import DataError, PrivacyError, suggest, warn
 from cvxpriv.numerics.arguments import real_numbers
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
-from cvxpriv.tables.frames import count_column, listed, require_columns, require_present, symbol
+from cvxpriv.tables.arrays import count_column
+from cvxpriv.tables.frames import listed, require_columns, require_present, symbol
 from cvxpriv.tables.recipe import MISSING, Prepared, Recipe, blank
 from cvxpriv.tables.recipe_texts import first_in, merge_of, quantiles_in
 from cvxpriv.tables.steps import OTHER, Bins, First, Kept, Merge, Step, numbers_in, quantile_edges

@@ -80,12 +80,3 @@ class Protection:
         """Return noise of the same law from a generator, to study its effect; it is not for a release."""
         drawn = rng.normal(0.0, self.scale, shape) if self.delta else rng.laplace(0.0, self.scale, shape)
         return np.asarray(np.rint(drawn))
-
-
-def published(protection: Protection | None) -> dict[str, str | float]:
-    """Return the lines of provenance that say whether a result may be published, and by which guarantee.
-
-    >>> published(None)
-    {'publish': 'private: do not publish; apply it at home'}
-    """
-    return {"publish": PRIVATE} if protection is None else protection.provenance

@@ -14,7 +14,7 @@ import pytest
 import cvxpriv as cpv
 from cvxpriv.cli import main
 from cvxpriv.models import PrivacyFunnel
-from cvxpriv.tables.table_files import read_table
+from cvxpriv.tables.frames import read_table
 
 from .conftest import Run, one_error_line
 

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from cvxpriv.errors import DataError
 from cvxpriv.mechanisms.disclosure import STATEMENT, disclosure
-from cvxpriv.mechanisms.measures import MEASURES, bayes_accuracy, measure
 from cvxpriv.tables import resampling
 from cvxpriv.tables.datasets import heart_failure
-from cvxpriv.tables.information import mutual_information
+from cvxpriv.tables.information import MEASURES, bayes_accuracy, measure, mutual_information
 from cvxpriv.tables.joint import JointTable
 from cvxpriv.tables.resampling import corrected_interval, percentile_interval, resampled_tables, with_unseen_cells
 

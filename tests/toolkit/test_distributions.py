@@ -9,9 +9,8 @@ from hypothesis.extra.numpy import array_shapes, arrays
 import cvxpriv.tables.alphabets
 import cvxpriv.tables.joint
 from cvxpriv.errors import DataError
-from cvxpriv.tables.frames import in_order, symbol
+from cvxpriv.tables.frames import in_order, read_table, symbol
 from cvxpriv.tables.joint import Alphabet, JointTable
-from cvxpriv.tables.table_files import read_table
 
 ROUNDING = 1e-12  # sums of at most 36 terms below 1
 

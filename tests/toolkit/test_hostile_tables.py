@@ -21,8 +21,8 @@ from cvxpriv.constraints import local_differential_privacy
 from cvxpriv.errors import LONGEST_MESSAGE, LONGEST_QUOTE, CvxprivError, DataError, ModelError
 from cvxpriv.tables import encodings
 from cvxpriv.tables.alphabets import Alphabet
+from cvxpriv.tables.frames import read_table
 from cvxpriv.tables.joint import JointTable
-from cvxpriv.tables.table_files import read_table
 
 
 class Rude:

@@ -16,11 +16,11 @@ from scipy import stats
 
 from cvxpriv.errors import DataError, ModelError, PrivacyError
 from cvxpriv.mechanisms import release as release_module
-from cvxpriv.mechanisms.matrices import stochastic_matrix
 from cvxpriv.mechanisms.mechanism import Mechanism
 from cvxpriv.mechanisms.release import SeededNoiseWarning, draw, uniforms
 from cvxpriv.numerics.packages import versions
 from cvxpriv.tables.alphabets import Alphabet
+from cvxpriv.tables.arrays import stochastic_matrix
 from cvxpriv.tables.joint import JointTable
 
 MATRIX = [[0.5, 0.5, 0.0], [0.1, 0.2, 0.7], [1 / 3, 1 / 3, 1 / 3], [0.0, 0.0, 1.0]]

@@ -10,9 +10,9 @@ import pytest
 import cvxpriv as cpv
 from cvxpriv.constraints import local_differential_privacy, pointwise_leakage
 from cvxpriv.errors import DataError
-from cvxpriv.mechanisms.measures import measure
 from cvxpriv.runs.constraint_facts import likely_excess
 from cvxpriv.runs.noise_costs import costs_section, noise_costs
+from cvxpriv.tables.information import measure
 from cvxpriv.tables.joint import JointTable
 from cvxpriv.tables.protection import Protection
 

@@ -14,11 +14,11 @@ from scipy.stats import chisquare
 import cvxpriv as cpv
 from cvxpriv.errors import CvxprivError
 from cvxpriv.mechanisms.disclosure import disclosure
-from cvxpriv.mechanisms.measures import measure
 from cvxpriv.privacy import PrivacyWarning, account_ledger
 from cvxpriv.privacy.gaussian import gaussian_delta
 from cvxpriv.privacy.private_tables import private_table, release_of
 from cvxpriv.tables.documents import table_document, table_of
+from cvxpriv.tables.information import measure
 from cvxpriv.tables.joint import Alphabet, JointTable
 from cvxpriv.tables.noisy_counts import nearest_shares, whole_counts
 

@@ -14,7 +14,7 @@ from cvxpriv.reports import text
 from cvxpriv.reports.text import write_table
 from cvxpriv.tables import workbooks
 from cvxpriv.tables.encodings import DetectedWarning
-from cvxpriv.tables.table_files import read_table
+from cvxpriv.tables.frames import read_table
 
 ROWS = {"Straße": ["Höhe", "Ufer"], "cm": ["1", "2"]}
 

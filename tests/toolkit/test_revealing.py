@@ -9,9 +9,9 @@ import pytest
 
 from cvxpriv.constraints import local_differential_privacy, pointwise_leakage
 from cvxpriv.errors import DataError
-from cvxpriv.mechanisms.measures import measure
 from cvxpriv.mechanisms.mechanism import Mechanism
 from cvxpriv.mechanisms.revealing import reveals
+from cvxpriv.tables.information import measure
 from cvxpriv.tables.joint import Alphabet, JointTable
 
 COUNTS = np.array([[3, 9, 12, 8], [10, 5, 4, 10]])  # 61 rows

@@ -20,12 +20,11 @@ from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.formatting import exact_zero, format_number
 from cvxpriv.reports.heatmaps import USED
 from cvxpriv.reports.sliders import Slider
-from cvxpriv.runs import mechanism_parts as common
+from cvxpriv.runs import mechanism_facts as common
 from cvxpriv.runs.constraint_facts import violations
-from cvxpriv.runs.mechanism_facts import mechanism_facts
-from cvxpriv.runs.mechanism_parts import interval, share
+from cvxpriv.runs.mechanism_facts import share
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
-from cvxpriv.runs.sides import Side, Sides
+from cvxpriv.runs.sides import Side, Sides, guess, interval
 from cvxpriv.runs.sliding import guesses_along, shared_curve, slider_of
 
 from .bound import ServiceBound
@@ -88,7 +87,7 @@ def inference_facts(
             "nats"
         )
     said = statement_of(problem.table.protection, OF_RELEASES, STATEMENT)
-    return mechanism_facts(
+    return common.mechanism_facts(
         run,
         beside,
         SIDES,
@@ -172,7 +171,7 @@ def _worth(run: Run, beside: Beside) -> list[Fact]:
             "; ".join([name, compared if np.isfinite(whole) else "that of Y itself is infinite"]),
             main=True,
         ),
-        *common.guess(beside.disclosure, SIDES),
+        *guess(beside.disclosure, SIDES),
         Fact(
             "objective",
             exact_zero(accuracy - problem.beta * leakage),

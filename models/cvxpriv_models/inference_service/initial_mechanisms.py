@@ -12,8 +12,8 @@ from scipy.optimize import linear_sum_assignment
 from cvxpriv.blocks.engines import ClosedForm, Engine
 from cvxpriv.constraints import ReadyConstraint
 from cvxpriv.errors import ModelError
-from cvxpriv.mechanisms.matrices import given_mechanisms
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.tables.arrays import given_mechanisms
 
 from .algorithm import AUTO
 from .measured import Constraints, Options, objective

@@ -19,11 +19,10 @@ from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.formatting import exact_zero, format_number
 from cvxpriv.reports.sliders import Slider
-from cvxpriv.runs import mechanism_parts as common
-from cvxpriv.runs.mechanism_facts import mechanism_facts
-from cvxpriv.runs.mechanism_parts import interval, share
+from cvxpriv.runs import mechanism_facts as common
+from cvxpriv.runs.mechanism_facts import share
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
-from cvxpriv.runs.sides import PRIVATE_AND_PUBLIC
+from cvxpriv.runs.sides import PRIVATE_AND_PUBLIC, guess, interval
 from cvxpriv.runs.sliding import guesses_along, shared_curve, slider_of
 
 from .bound import FunnelBound
@@ -41,7 +40,7 @@ SIDES = PRIVATE_AND_PUBLIC
 
 def funnel_facts(run: Run, beside: Beside, bound: FunnelBound | None) -> Facts:
     """Return the facts of a run, of the results beside it, and of the bound that was proved."""
-    return mechanism_facts(
+    return common.mechanism_facts(
         run,
         beside,
         SIDES,
@@ -106,7 +105,7 @@ def _facts(run: Run, beside: Beside) -> list[Fact]:
             main=True,
             **interval(disclosure, "utility"),
         ),
-        *common.guess(disclosure, SIDES),
+        *guess(disclosure, SIDES),
     ]
 
 

@@ -17,12 +17,12 @@ from cvxpriv.blocks.engines import Engine
 from cvxpriv.bounds.pricing import INTERRUPTED, OUT_OF_TIME
 from cvxpriv.constraints.gate import brought_inside, missed
 from cvxpriv.errors import ModelError
-from cvxpriv.mechanisms.matrices import given_mechanisms
 from cvxpriv.numerics.arrays import Array, IntArray, Values, put, single
 from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.history import Context, History
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Loop
+from cvxpriv.tables.arrays import given_mechanisms
 
 from . import algorithm, closed_form, optimum
 from .algorithm import Constraints

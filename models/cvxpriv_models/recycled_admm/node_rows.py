@@ -16,8 +16,7 @@ from cvxpriv.errors import DataError, ModelError, suggest
 from cvxpriv.learning.matrices import with_column
 from cvxpriv.numerics.arguments import require_counts
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.tables.frames import in_order, symbol
-from cvxpriv.tables.table_files import read_table
+from cvxpriv.tables.frames import in_order, read_table, symbol
 
 _NAMED: Mapping[str, Callable[[int], nx.Graph]] = {
     "complete": nx.complete_graph,

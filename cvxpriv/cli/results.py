@@ -1,28 +1,62 @@
-"""The end of any command that found something: the check of its proof, its files, its text or JSON, and its exit."""
+"""The results of a command: where they go, for whom their page is, their text or JSON, and the command's end."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import click
 
 from cvxpriv.cli.drawn_rows import Drawn
-from cvxpriv.cli.options import Results
+from cvxpriv.cli.options import output_options, packed, require_report_packages, require_writable
 from cvxpriv.cli.terminal import Terminal
-from cvxpriv.errors import NotConverged
+from cvxpriv.errors import DataError, NotConverged, suggest
 from cvxpriv.reports.document import document_of
 from cvxpriv.reports.facts import Facts
 from cvxpriv.reports.formatting import paragraph
 from cvxpriv.reports.page import for_page, render
-from cvxpriv.reports.readers import SHAREABLE
+from cvxpriv.reports.readers import INTERNAL, PAGES, SHAREABLE
 from cvxpriv.reports.sets import Content, write_set
 from cvxpriv.reports.text import csv_text, text_of
-from cvxpriv.runs.mechanism_run import MechanismRun
+from cvxpriv.runs.options import Option, options_of
 
 Release: TypeAlias = Callable[[], Drawn]
+
+
+@dataclass(frozen=True)
+class Results:
+    """The folder of a command's results, and the readers of its page; None for no page."""
+
+    folder: Path
+    page: str | None
+
+
+def results_asked(
+    report: Annotated[bool, Option("Write report.html and pictures.")] = True,
+    page: Annotated[
+        str,
+        Option(
+            "Readers of report.html: shareable withholds the mechanism, small counts and exact numbers, unless noise "
+            "protects the table.",
+            choices=PAGES,
+        ),
+    ] = INTERNAL,
+    out: Annotated[str, Option("Folder for the files.", metavar="FOLDER")] = "out",
+) -> Results:
+    """Return the results that options ask for, after a check, before any work, that they can be written."""
+    if page not in PAGES:
+        raise DataError(f"--page={page!r}: {suggest(page, PAGES)}")
+    if report:
+        require_report_packages("give --no-report")
+    return Results(require_writable(out), page if report else None)
+
+
+def endings(*left_out: str) -> list[Any]:
+    """Return the last options of a command, which gets its `Results`, and how they are shown."""
+    parameters = [one for one in options_of(results_asked) if one.name not in left_out]
+    return [packed("results", results_asked, parameters), output_options, click.pass_obj]
 
 
 def finish(terminal: Terminal, facts: Facts, results: Results, command: str, release: Release | None = None) -> None:
@@ -73,35 +107,3 @@ def _contents(facts: Facts, page: str | None) -> dict[str, Content]:
         contents |= {one.file: one.image("png") for one in facts.pictures if one.file}
     contents |= {f"{name}.csv": csv_text(frame) for name, frame in facts.tables.items()}
     return {**contents, **facts.files}
-
-
-def certify_option(command: Any) -> Any:
-    """Give a command ``--certify``."""
-    text = (
-        "Derive the certificate again in exact arithmetic before it is written, and exit with 3 unless it proves the "
-        "mechanism to be within --gap of the best possible one."
-    )
-    return click.option("--certify", is_flag=True, help=text)(command)
-
-
-def proved(terminal: Terminal, run: MechanismRun[Any, Any], facts: Facts) -> Facts:
-    """Return the facts of a run with what the check of its certificate found.
-
-    Raises DataError: The certificate does not prove what it claims.
-    """
-    bound: Any = getattr(run, "bound", None)
-    certificate = getattr(bound, "certificate", None)
-    if certificate is None:
-        missing = "nothing is proved of this mechanism: leave method, engine and starts as they are, or --certify out"
-        if bound is not None:
-            missing = f"no certificate of the bound can be made ({bound.no_certificate})"
-    else:
-        with terminal.phase("deriving the certificate again in exact arithmetic"):
-            certificate.verify()
-        missing = f"the gap is not proved: {bound.reason}; raise --time-limit or --gap" if bound.reason else ""
-        left = [*bound.ignored, *getattr(bound, "uncertified", ())]
-        if left:
-            missing = f"the certificate leaves out {', '.join(left)}: no proof with that is known"
-    if missing:
-        return replace(facts, unmet=facts.unmet or missing, messages=[*facts.messages, f"Not certified: {missing}."])
-    return replace(facts, messages=[*facts.messages, "The certificate was derived again in exact arithmetic."])
