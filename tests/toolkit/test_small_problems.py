@@ -29,6 +29,7 @@ def test_no_verdict_on_a_small_problem_is_false(name: str) -> None:
         assert right.size == 0 or max(map(known.error, right)) < 1e-5
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("name", list(SMALL)[::9])
 def test_what_is_beyond_doubt_is_not_changed_by_settling_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     told = ["solver", "verdict", "known_by"]
