@@ -84,7 +84,7 @@ SUMS = [
     (constraints.total_variation_to_prior(0.1, average=True), _moved_on_average, 0.1),
     pytest.param(constraints.local_differential_privacy(0.5, 0.05), _over, 0.05, marks=[pytest.mark.slow], id="delta"),
     pytest.param(constraints.bayes_vulnerability(0.6), _guess, 0.6, marks=[pytest.mark.slow], id="guess"),
-    pytest.param(constraints.group_fairness(0.1), _apart, 0.1, id="fair"),
+    pytest.param(constraints.group_fairness(0.1), _apart, 0.1, marks=[pytest.mark.slow], id="fair"),
     pytest.param(
         constraints.f_information("le-cam", 0.02, "input"), _told, 0.02, marks=[pytest.mark.slow], id="information"
     ),
