@@ -1,4 +1,4 @@
-"""Convexity of f: a proof by interval arithmetic, a point that refutes it, or neither.
+"""Convexity of f: a proof by exact or interval arithmetic, a point that refutes it, or neither.
 
 f'' of f on (0, 1], and of its adjoint s f(1/s) on (0, 1] for the rest, are enclosed on intervals that are cut in two
 until each is seen not to be negative. Between breakpoints only: at a breakpoint the slope must not fall.
@@ -16,6 +16,7 @@ import numpy.typing as npt
 from cvxpriv.divergences.breakpoints import Branches
 from cvxpriv.divergences.intervals import INTERVALS, Interval
 from cvxpriv.divergences.jets import DIGITS, MANY_DIGITS, constant_value, jet
+from cvxpriv.divergences.rational import bend_at_least_zero
 from cvxpriv.divergences.spellings import cleared, expanded, spellings, split, spread
 from cvxpriv.divergences.tree import (
     ONE,
@@ -56,7 +57,7 @@ class Convexity:
     """The result of a test of f'' for its sign.
 
     `verdict`: {"proved", "refuted", "not refuted"}.
-    `cells`: Number of intervals that were examined.
+    `cells`: Number of intervals that were examined; 0 where f'' is rational and decided exactly.
     `t`, `curvature`: A point where f is not convex, and its f'' there, or the fall of its slope.
     """
 
@@ -87,6 +88,9 @@ def convexity_of(branches: Branches) -> Convexity:
     cells, proved = 0, branches.complete
     bounds = [0.0, *map(float, branches.at), np.inf]
     for low, high, tree in zip(bounds, bounds[1:], branches.trees, strict=False):
+        exact = bend_at_least_zero(tree, low, high)
+        if exact is not None and exact[0]:
+            continue
         for one, start, end, inverse in (
             (tree, low, min(high, 1.0), False),
             (adjoint(tree), _below(high), min(_below(low), 1.0), True),
@@ -98,6 +102,8 @@ def convexity_of(branches: Branches) -> Convexity:
             if found.verdict == "refuted":
                 return found
             proved = proved and found.verdict == "proved"
+        if exact is not None:
+            return Convexity("refuted", cells, exact[1], float(second_derivative(tree, exact[1]) or 0.0))
     return Convexity("proved" if proved else "not refuted", cells)
 
 
