@@ -90,8 +90,8 @@ class Phi:
                 steep.append(np.full(len(first), prices[0]))
             else:
                 lines.append(line.lines)
-                share = {"never": np.inf, "away": 2.0 * prices}.get(line.sort, prices)
-                steep.append(np.broadcast_to(share, line.lines.shape[1]).astype(float))
+                ends = np.full(line.lines.shape[1], np.inf)
+                steep.append(ends if line.sort == "never" else (1.0 + (line.sort == "away")) * prices)
         every, worth = np.hstack(lines), np.concatenate(steep)
         return every[:, worth > 0.0], worth[worth > 0.0]
 
@@ -110,7 +110,8 @@ def least_phi(phi: Phi, level: float, out_of_time: Clock) -> Verified:
             return Verified(least, np.concatenate(found).T, OUT_OF_TIME if over else "")
         cells, _ = waiting.pop(), lows.pop()
         side = cells @ lines
-        inside = ~(side[:, :, ends] > OUTSIDE / 2.0).all(axis=1).any(axis=1)
+        outside = np.all(side[:, :, ends] > OUTSIDE / 2.0, axis=1)
+        inside = ~np.any(outside, axis=1)
         cells, side = cells[inside], side[inside]
         low = _lows(phi, cells, level)
         left = low < level
@@ -139,7 +140,8 @@ def _lows(phi: Phi, cells: Array, level: float) -> Array:
         slope = phi.tangent(point)
         value = np.einsum("nky,ny->nk", cells[work], slope) + chord[work]
         size = np.abs(slope).max(axis=1, initial=0.0) + chord[work].max(axis=1, initial=0.0) + 1.0
-        low[work] = np.maximum(low[work], value.min(axis=1) - len(phi.linear) * ULPS * size)
+        # fmax: a tangent that is not a number proves nothing
+        low[work] = np.fmax(low[work], value.min(axis=1) - len(phi.linear) * ULPS * size)
         going = low[work] < level
         if not going.any():
             break

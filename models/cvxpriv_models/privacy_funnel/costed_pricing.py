@@ -62,13 +62,15 @@ class Costs:
         forbidden = np.zeros(shape, dtype=bool)
         costs, distortions, counted, ignored = list[Lines | Bent](), [], list[str](), list[str]()
         for name, one in constraints:
-            kind = one.kind if isinstance(one, ReadyConstraint) else ""
-            if kind == "expected_distortion":
+            if not isinstance(one, ReadyConstraint):
+                ignored.append(name)
+                continue
+            if one.kind == "expected_distortion":
                 given = one.parameters
                 distortions.append((np.asarray(given["distortion"], dtype=np.float64), float(given["bound"])))
-            elif kind == "forbidden" and forbidden.size <= MOST_CELLS:
+            elif one.kind == "forbidden" and forbidden.size <= MOST_CELLS:
                 forbidden |= forbidden_cells(one, known, shape)
-            elif (found := _priced(one, known) if kind else None) is not None:
+            elif (found := _priced(one, known)) is not None:
                 costs += found
             else:
                 ignored.append(name)
