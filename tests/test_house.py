@@ -9,6 +9,8 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
+from tests.test_prose import tree_of
+
 ROOT = Path(__file__).parents[1]
 #: The toolkit's rooms, the lowest first: a room imports only rooms that stand before it.
 ROOMS = (
@@ -55,7 +57,7 @@ def _imported(name: str) -> Iterator[tuple[str, int]]:
     """Yield every module that one imports, inside functions and for type checkers too, with the line."""
     path = FILES[name]
     package = name.split(".") if path.stem == "__init__" else name.split(".")[:-1]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

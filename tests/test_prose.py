@@ -44,14 +44,14 @@ class Docstring(NamedTuple):
 
 
 @cache
-def _tree(path: Path) -> ast.Module:
+def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def _docstrings() -> Iterator[Docstring]:
     """Yield the docstring of every module, class and function; public are those without an underscore anywhere."""
     for path in FILES:
-        tree = _tree(path)
+        tree = tree_of(path)
         place = str(path.relative_to(ROOT))
         yield Docstring(place, ast.get_docstring(tree) or "", True)
         nodes: list[tuple[ast.AST, bool]] = [(tree, True)]
@@ -74,7 +74,7 @@ def docstrings() -> list[Docstring]:
 def test_modules_classes_and_functions_that_others_may_import_have_a_docstring() -> None:
     silent = []
     for path in FILES:
-        tree = _tree(path)
+        tree = tree_of(path)
         named = [node for node in tree.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))]
         if path.name.startswith("check_"):  # the checkers of certificates are as short as can be
             named = []
