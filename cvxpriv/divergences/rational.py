@@ -226,7 +226,8 @@ def _scaled(one: Polynomial) -> Polynomial:
 
 def _odd_part(one: Polynomial) -> Polynomial:
     """Return the product of the factors of odd order, each once."""
-    found, rest, order = (Fraction(1),), _gcd(one, _slope(one)), 1
+    found: Polynomial = (Fraction(1),)
+    rest, order = _gcd(one, _slope(one)), 1
     simple = _quotient(one, rest)
     while len(simple) > 1:
         more = _gcd(simple, rest)
