@@ -185,8 +185,10 @@ def _within(answer: Answer, context: Context, tolerances: Tolerances, residual: 
     """Return the verdict where nothing exceeds its limit: agrees, if the point is measured or its value is proven."""
     certified = context.certified(answer, tolerances.agree)
     known_by = CERTIFIED if certified else SMALL
-    reason = f"every exact residual is at most {max(residual, 1e-16):.0e}"
-    moved, displacement = answer.moved / answer.size, answer.measures.displacement
+    displacement = answer.measures.displacement
+    largest = residual if certified else float(np.fmax(residual, displacement))
+    reason = f"every exact residual is at most {max(largest, 1e-16):.0e}"
+    moved = answer.moved / answer.size
     if moved > tolerances.agree:
         return Verdict("loose", f"{reason}, but its point lies {moved:.1e} (relative) outside the domain", known_by)
     if moved > NOTICED:
@@ -195,7 +197,6 @@ def _within(answer: Answer, context: Context, tolerances: Tolerances, residual: 
         why = answer.measures.unmeasured
         return Verdict("loose", f"how far its point is from stationary is not known: {why}", known_by)
     if not certified:
-        reason = f"every exact residual is at most {max(residual, displacement, 1e-16):.0e}"
         gap, slope = answer.measures.gap, context.slope(answer)
         if gap > tolerances.agree or slope > tolerances.wrong_objective:
             what = f"its value may be {max(gap, slope):.1e} (relative) off, to first order"

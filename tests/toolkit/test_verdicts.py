@@ -219,6 +219,10 @@ class Found:
     values: tuple[float, ...] = ()
     bound: float = float("nan")
     direction: Values | None = None
+    empty: bool = False
+
+    def inhabited(self, starts: object) -> bool:
+        return not self.empty
 
     def ray(self, starts: object) -> bool:
         return self.along
@@ -241,6 +245,7 @@ def test_a_bound_that_is_found_here_refutes_an_unbounded_claim_unless_a_ray_hold
     claim = Answer("one", "unbounded", 1e-8)
     assert settled(claim, found=Found(bound=3.0)) == ["WRONG"]
     assert settled(claim, found=Found(bound=3.0, along=True)) == ["agrees"]
+    assert settled(claim, found=Found(along=True, empty=True)) == ["loose"]  # a ray from nowhere
     assert settled(claim, found=Found()) == ["failed"]
 
 
