@@ -155,14 +155,19 @@ def _metric_form(epsilon: float, d: Array, mechanism: cp.Expression, known: Know
         raise ModelError(f"distance is between {len(d)} inputs, the mechanism has {mechanism.shape[0]}: name each once")
     one, other = pairs(len(d))
     near = np.isfinite(d[one, other])
-    least = 1.0 / ratio(epsilon * d[one, other][near])
+    least = 1.0 / _allowed(epsilon, d[one, other][near])
     return [cp.multiply(least[:, None], mechanism[one[near]]) <= mechanism[other[near]]]
 
 
 def _metric_excess(epsilon: float, d: Array, mechanism: Array, known: Known | None) -> float:
     near = np.isfinite(d)
-    most = ratio(epsilon * np.where(near, d, 0.0))
+    most = _allowed(epsilon, np.where(near, d, 0.0))
     return float((mechanism[:, None] - most[:, :, None] * mechanism)[near].max())
+
+
+def _allowed(epsilon: float, d: Array) -> Array:
+    with np.errstate(over="ignore"):  # a loss beyond all numbers counts as the largest, too
+        return np.asarray(ratio(epsilon * d))
 
 
 @door
