@@ -31,9 +31,8 @@ from cvxpriv.reports.facts import Facts
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs import shared_options as shared
 from cvxpriv.runs.alternating_facts import alternating_facts
-from cvxpriv.runs.codec import restored
 from cvxpriv.runs.mechanism_model import CurvePoints, MechanismModel, curve_points, runs_of
-from cvxpriv.runs.mechanism_run import Beside, MechanismRun
+from cvxpriv.runs.mechanism_run import Beside, MechanismRun, restored
 from cvxpriv.runs.options import Option, declared
 from cvxpriv.runs.saved import read_run
 from cvxpriv.runs.sides import PRIVATE_AND_PUBLIC, Sides

@@ -5,16 +5,14 @@ from __future__ import annotations
 import sys
 import types
 import typing
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
 
-from cvxpriv.blocks.declaration import Constraint
-from cvxpriv.constraints.documents import from_document
-from cvxpriv.errors import ModelError, NoGuaranteeWarning, shown, warn
-from cvxpriv.numerics.arrays import Array, Values, unaliased
+from cvxpriv.errors import ModelError, shown
+from cvxpriv.numerics.arrays import Array, unaliased
 from cvxpriv.numerics.later import pd
 from cvxpriv.penalties import LOSSES, Loss, Penalty, loss_named
 from cvxpriv.penalties.named import penalty_of, penalty_record
@@ -97,33 +95,6 @@ def starts_of(columns: Mapping[str, Any]) -> pd.DataFrame:
     if missing := {"origin", "iterations", "kkt", "converged"} - set(found):
         raise KeyError(min(missing))
     return pd.DataFrame(found).rename_axis("start")
-
-
-def restored(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a mechanism's run that its `document` holds, except the problem and the settings."""
-    starts, constraints = starts_of(document["starts"]["columns"]), tuple(_constraints(document))
-    missing = sorted({one["name"] for one in document["constraints"]} - {name for name, _ in constraints})
-    if missing:
-        starts["converged"] = False
-        warn(
-            f"constraint {', '.join(missing)} was a function of the user's own, of which the file holds the name alone:"
-            " residual and gap speak of the problem without it, and the run does not count as converged",
-            NoGuaranteeWarning,
-        )
-    return {
-        "state": decoded(Values, document["state"]),
-        "each_start": dict(starts),
-        "start": decoded(int, document["start"]),
-        "seconds": decoded(float, document["seconds"]),
-        "constraints": constraints,
-    }
-
-
-def _constraints(document: Mapping[str, Any]) -> Iterator[tuple[str, Constraint]]:
-    for one in document["constraints"]:
-        made = from_document(one)
-        if made is not None:
-            yield one["name"], made
 
 
 _OF_STARTS: dict[str, Any] = {"origin": str, "ended": str, "converged": bool, "iterations": int}

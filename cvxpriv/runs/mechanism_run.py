@@ -13,8 +13,9 @@ from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Constraint, Known
 from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.certify.check import CrossCheck
-from cvxpriv.constraints.documents import to_document
+from cvxpriv.constraints.documents import from_document, to_document
 from cvxpriv.constraints.gate import missed
+from cvxpriv.errors import NoGuaranteeWarning, warn
 from cvxpriv.mechanisms.disclosure import Disclosure
 from cvxpriv.mechanisms.mechanism import Mechanism
 from cvxpriv.mechanisms.noisy_frequencies import NoisyCounts
@@ -25,7 +26,7 @@ from cvxpriv.numerics.packages import versions
 from cvxpriv.reports.facts import Facts, untimed
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.readers import INTERNAL
-from cvxpriv.runs.codec import encoded, fields_of
+from cvxpriv.runs.codec import decoded, encoded, fields_of, starts_of
 from cvxpriv.runs.run import Run
 from cvxpriv.runs.shadow_prices import shadow_prices
 from cvxpriv.schedules.history import History
@@ -297,3 +298,23 @@ class MechanismRun(Run, Generic[Problem, Settings]):
     @abstractmethod
     def saved(self) -> dict[str, Any]:
         """Return the rest of a run's file beside the table, the state and the starts: the problem's numbers."""
+
+
+def restored(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a mechanism's run that its `document` holds, except the problem and the settings."""
+    starts = starts_of(document["starts"]["columns"])
+    constraints = [(one["name"], from_document(one)) for one in document["constraints"]]
+    if missing := sorted(name for name, made in constraints if made is None):
+        starts["converged"] = False
+        warn(
+            f"constraint {', '.join(missing)} was a function of the user's own, of which the file holds the name alone:"
+            " residual and gap speak of the problem without it, and the run does not count as converged",
+            NoGuaranteeWarning,
+        )
+    return {
+        "state": decoded(Values, document["state"]),
+        "each_start": dict(starts),
+        "start": decoded(int, document["start"]),
+        "seconds": decoded(float, document["seconds"]),
+        "constraints": tuple(one for one in constraints if one[1] is not None),
+    }

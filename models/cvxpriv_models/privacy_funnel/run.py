@@ -16,8 +16,8 @@ from cvxpriv.kkt import Residuals
 from cvxpriv.mechanisms.mechanism import Mechanism
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.facts import Facts
-from cvxpriv.runs.codec import decoded, restored
-from cvxpriv.runs.mechanism_run import Beside, MechanismRun
+from cvxpriv.runs.codec import decoded
+from cvxpriv.runs.mechanism_run import Beside, MechanismRun, restored
 from cvxpriv.tables.documents import table_of
 
 from . import algorithm, optimum
