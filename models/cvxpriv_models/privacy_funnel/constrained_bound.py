@@ -24,7 +24,7 @@ from .column_constraints import ColumnConstraints
 from .columns import mechanism_of
 from .constrained_pricing import ConstrainedPricing
 from .costed_pricing import LARGEST_X, CostedPricing, Costs
-from .most_told import most_telling
+from .most_told import most_telling, most_told
 from .pricing import FunnelPricing
 from .problem import Problem
 
@@ -45,6 +45,13 @@ CERTIFIED_SHARE = 0.3
 
 FIRST_GAPS, FILLED = (1e-2, 1e-4), 1e-9
 """Gaps of the first searches, which look for a mechanism that satisfies the constraints, and the mass that may lack."""
+
+MOST_TOLD = 1e-6
+"""Nats by which one more proof has to lower the most that can be told, to be followed by another."""
+
+HIGH_FILL, HIGH_GAP = 1e3, 0.02
+"""Cost of what lacks, and gap of a search, where the most that can be told is sought: both in nats, of which a rate's
+unit costs so many."""
 
 BARRED = 1e6
 """Cost of an output that a column may not be."""
@@ -94,7 +101,7 @@ def bound_under(
     found, under = _by_generators(problem, constraints, gap, CERTIFIED_SHARE * time_limit if more else time_limit)
     if not more or found.reason == INTERRUPTED:
         return found, under
-    costed = _costed(problem, asked, found, gap, begun + time_limit - now())
+    costed = _costed(problem, constraints, asked, found, gap, begun + time_limit - now())
     if costed is None:
         return found, under
     those = [(name, one) for name, one in constraints if name in asked.counted]
@@ -107,7 +114,14 @@ def bound_under(
     return replace(costed, seconds=now() - begun), ConstrainedBound(costed, most, not known)
 
 
-def _costed(problem: Problem, asked: Costs, found: FunnelBound, gap: float, time_limit: float) -> FunnelBound | None:
+def _costed(
+    problem: Problem,
+    constraints: Sequence[tuple[str, Constraint]],
+    asked: Costs,
+    found: FunnelBound,
+    gap: float,
+    time_limit: float,
+) -> FunnelBound | None:
     """A bound with all constraints that are costs of columns, and the certificate of another one; None for no search.
 
     Raises ModelError: They let no mechanism carry the rate.
@@ -120,10 +134,10 @@ def _costed(problem: Problem, asked: Costs, found: FunnelBound, gap: float, time
             begin = generation.run(first, clock.over, -np.inf, pricing.plain.entropy_s)
             filled = begin.weights[begin.columns[0] < 0.0].sum()
             if begin.bound > pricing.plain.entropy_s:
-                raise ModelError(
-                    f"constraints {', '.join(asked.counted)}: no mechanism that satisfies them tells "
-                    f"rate={problem.rate:.6g} nats of X; lower rate, or relax a constraint"
-                )
+                known = most_told(problem, constraints)[0]
+                if (most := min(_most(pricing, clock), known)) < 0.0:
+                    return None  # what is wrong is said by the constraints themselves
+                raise _refused(asked.counted, problem, most)
             if filled <= FILLED:
                 break
         if filled > FILLED:
@@ -150,6 +164,33 @@ def _costed(problem: Problem, asked: Costs, found: FunnelBound, gap: float, time
         counted=asked.counted,
         ignored=asked.ignored,
         uncertified=tuple(name for name in asked.counted if name not in found.counted),
+    )
+
+
+def _most(pricing: CostedPricing, clock: Clock) -> float:
+    """The most that can be told of X, in nats, from proofs that higher rates cannot; negative where none can.
+
+    The bound is a line in the rate, with slope lam, and no mechanism leaks more than H(S): the rate where the line is
+    there is not exceeded, and is tried next.
+    """
+    pricing = replace(pricing, fill=HIGH_FILL)
+    generation, plain = Generation(pricing, pricing.master(), pricing.first_columns()), pricing.plain
+    while True:
+        try:
+            shown = generation.run(HIGH_GAP, clock.over, -np.inf, plain.entropy_s)
+        except (SolverFailure, np.linalg.LinAlgError):  # of a step that a high cost leaves without curvature
+            return plain.rate
+        lam, excess = pricing.split(shown.duals)[0], shown.bound - plain.entropy_s
+        plain.rate -= max(excess, 0.0) / lam if lam > 0.0 else np.inf
+        if plain.rate < 0.0 or excess <= MOST_TOLD * lam or clock.over():
+            return plain.rate
+        generation.master.set_row(len(plain.p_x), -np.inf, plain.entropy_x - plain.rate)
+
+
+def _refused(names: Sequence[str], problem: Problem, most: float) -> ModelError:
+    return ModelError(
+        f"constraints {', '.join(names)}: no mechanism that satisfies them tells rate={problem.rate:.6g} nats of X: "
+        f"I(X;Y) is at most {most:.6g}; lower rate, or relax a constraint"
     )
 
 
@@ -198,10 +239,7 @@ def constrained_bound(
         return None
     most = telling[0]
     if problem.rate > most + ROUNDING:
-        raise ModelError(
-            f"constraints {', '.join(asked.counted)}: no mechanism that satisfies them tells rate={problem.rate:.6g} "
-            f"nats of X: I(X;Y) is at most {most:.6g}; lower rate, or relax a constraint"
-        )
+        raise _refused(asked.counted, problem, most)
     pricing.plain.rate = min(problem.rate + ROOM, most)
     generation = Generation(pricing, pricing.master(), pricing.first_columns())
     try:

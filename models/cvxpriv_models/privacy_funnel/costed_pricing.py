@@ -95,10 +95,12 @@ class CostedPricing:
     A class below 0 is no column: it fills one row at a cost that no mechanism pays.
 
     `plain`: The pricing of the table and the rate.
+    `fill`: That cost, in nats.
     """
 
     plain: FunnelPricing
     asked: Costs
+    fill: float = FILL
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0), repr=False)
     first: IntArray = field(init=False)
 
@@ -176,7 +178,7 @@ class CostedPricing:
     def rows(self, columns: Array) -> tuple[Array, Array]:
         """Costs -H(A pi), (n,), and rows (pi, H(pi), sums), (|X| + 1 + k, n)."""
         real, size = columns[0] >= 0.0, len(self.plain.p_x)
-        rows, costs = np.zeros((size + 1 + len(self.upper), columns.shape[1])), np.full(columns.shape[1], FILL)
+        rows, costs = np.zeros((size + 1 + len(self.upper), columns.shape[1])), np.full(columns.shape[1], self.fill)
         pi, c = columns[1:, real], self.first[columns[0, real].astype(int)]
         named = [(matrix[:, c] * pi).sum(axis=0)[None] for matrix, _ in self.asked.distortions]
         rows[:, real] = np.vstack([pi, entropy(pi, axis=0), *named, self._sums(pi.T).T])
