@@ -97,6 +97,7 @@ def best_start(solve: Callable[..., Run], points: list[Array], *, n_jobs: int, p
 
     The best run has the least objective among those that converged, or among all where none did. A single start shows
     the progress of its own passes.
+    Raises ModelError: No start ended at finite numbers.
     """
     alone = len(points) == 1
     runs = run_each(
@@ -107,7 +108,13 @@ def best_start(solve: Callable[..., Run], points: list[Array], *, n_jobs: int, p
         description="starts",
         last=lambda run: run.interrupted or run.overdue,
     )
-    best = min(range(len(runs)), key=lambda k: (not runs[k].converged, runs[k].objective, k))
+    usable = [k for k, run in enumerate(runs) if run.finite and not np.isnan(run.objective)]
+    if not usable:
+        raise ModelError(
+            "the passes left the range of doubles: scale the columns to sizes near 1, and choose weights, penalties "
+            "and rates that are neither tiny nor huge"
+        )
+    best = min(usable, key=lambda k: (not runs[k].converged, runs[k].objective, k))
     tried = tuple(
         Start(float(run.objective), float(run.kkt.largest), int(run.iterations), bool(run.converged), k == best)
         for k, run in enumerate(runs)

@@ -110,9 +110,7 @@ class Anderson:
         """Return the combination of images whose step is shortest."""
         rows = min(self.kept, self.memory)
         products, (step, image) = self.products[:rows, :rows], self.last
-        damping = DAMPING * np.trace(products) * np.eye(rows)
-        try:
-            weights = np.linalg.lstsq(products + damping, self.steps[:rows] @ step, rcond=None)[0]
-        except np.linalg.LinAlgError:  # steps beyond the doubles: there is no better combination
+        system, right = products + DAMPING * np.trace(products) * np.eye(rows), self.steps[:rows] @ step
+        if not (np.isfinite(system).all() and np.isfinite(right).all()):  # there is no better combination
             return np.asarray(image)
-        return np.asarray(image - weights @ self.images[:rows])
+        return np.asarray(image - np.linalg.lstsq(system, right, rcond=None)[0] @ self.images[:rows])

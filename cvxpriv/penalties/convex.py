@@ -56,7 +56,8 @@ class ElasticNet(Separable):
         return self.lam * (1.0 - self.ratio) if self.lam * self.ratio == 0.0 else None
 
     def terms(self, x: Array) -> Array:
-        return np.asarray(self.lam * (self.ratio * np.abs(x) + 0.5 * (1.0 - self.ratio) * x**2))
+        # The weight comes first: the square of a coefficient of 1e160 is no double, and a tiny weight of it is one.
+        return np.asarray(self.lam * self.ratio * np.abs(x) + 0.5 * self.lam * (1.0 - self.ratio) * x * x)
 
     def slope(self, x: Array) -> Array:
         return np.asarray(self.lam * (self.ratio + (1.0 - self.ratio) * np.abs(x)))

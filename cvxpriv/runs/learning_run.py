@@ -61,9 +61,13 @@ class _Learned(Run):
 
     def contradiction(self) -> str:
         """See `Run`. Parts that do not fit each other have no facts."""
+        return "" if self.finite and self.facts.facts else "a coefficient is no finite number"
+
+    @property
+    def finite(self) -> bool:
+        """Whether all coefficients are finite numbers."""
         several = [getattr(self, name) for name in ("coefficients", "parameters") if hasattr(self, name)]
-        finite = all(np.isfinite(one).all() for held in several for one in (held if isinstance(held, list) else [held]))
-        return "" if finite and self.facts.facts else "a coefficient is no finite number"
+        return all(np.isfinite(one).all() for held in several for one in (held if isinstance(held, list) else [held]))
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the residuals that stopped the run, or the releases of a private one, pass by pass.

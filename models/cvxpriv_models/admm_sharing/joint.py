@@ -125,7 +125,7 @@ class Joining:
         after["y"] = kkt.dual_within(self.problem, after)  # r (p - z) has lost digits where r is large
         if kkt.residuals(self.problem, self.factors, after).largest > self.tol:
             gap = kkt.duality_gap(self.problem, after) if self.gap > 0.0 else None
-            if gap is None or gap > self.gap * self.problem.value_at(z, self.problem.split(x)):
+            if gap is None or not gap <= self.gap * self.problem.value_at(z, self.problem.split(x)) < np.inf:
                 return None
         return {**{name: value[None] for name, value in after.items()}, JOINT: np.ones(1)}
 

@@ -56,7 +56,7 @@ def scheme_of(method: str, engine: str, constraints: Constraints) -> Scheme:
 
 def has_converged(found: SharingResiduals, gap: float | None, objective: float, settings: Settings) -> bool:
     """Return whether the residual or the certified gap is as small as it was asked for."""
-    return found.largest <= settings.tol or (gap is not None and bool(gap <= settings.gap * objective))
+    return found.largest <= settings.tol or (gap is not None and bool(gap <= settings.gap * objective < np.inf))
 
 
 @dataclass(frozen=True, eq=False)

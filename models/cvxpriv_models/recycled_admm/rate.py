@@ -79,6 +79,8 @@ def _inverse_hessians(problem: Problem, bend: Array) -> Array:
 SETTLED = 0.5
 #: Curvatures below this part of the largest are taken for it: no eta serves a wider range.
 NARROW = 1e-4
+#: A curvature up to this is none: parts of it are no doubles.
+NONE = 1e-290
 #: Curvatures between the least and the largest that are looked at; etas that are tried, and their range.
 CURVATURES, ETAS, SPAN = 9, 121, 1e4
 #: Beyond this number of nodes the eigenvalues of the graph are bounded, not found.
@@ -95,7 +97,7 @@ def default_eta(problem: Problem, gamma: float | None) -> float:
 
 def fastest_eta(network: Network, least: float, largest: float, gamma: float | None) -> float:
     """Return one eta for all edges, from the least and the largest curvature of the O_i; see `default_eta`."""
-    if not largest > 0.0:
+    if not largest > NONE:
         least = largest = 1.0
     h = np.geomspace(max(least, NARROW * largest), largest, CURVATURES)
     neighbours = float(network.degrees.mean())
