@@ -97,6 +97,11 @@ class Answer:
         return max(0.0 if self.cone is None else self.cone.relative["cone"], self.measures.missed[0])
 
     @property
+    def miss(self) -> float:
+        """The same, also in units of the variables' reach."""
+        return max(self.infeasibility, self.measures.own[0])
+
+    @property
     def quality(self) -> float:
         """The largest exact residual of all, relative; a smaller one means a better answer."""
         if self.status not in (*SOLVED, CLAIMED) or not np.isfinite(self.objective):
@@ -181,7 +186,9 @@ class Context:
 
         The point itself is then only as good as the square root of that tolerance.
         """
-        return max(self.proven_gap(answer) * self.unit, answer.infeasibility) <= tolerance
+        bound = answer.bound if np.isnan(self.tightest) else self.tightest
+        gap = abs(answer.objective - bound) / max(1.0, abs(bound))
+        return gap <= tolerance and answer.infeasibility <= tolerance
 
     def settled(self, tolerance: float) -> bool:
         """Return whether a certified bound proves the reference's value."""
@@ -197,8 +204,8 @@ class Context:
         return min(gaps, default=np.inf) <= tolerance * max(1.0, abs(answer.objective))
 
     def certified(self, answer: Answer, tolerance: float) -> bool:
-        """Return the same in the objective's own units."""
-        return max(self.proven_gap(answer), answer.infeasibility) <= tolerance
+        """Return the same in the units of the objective and of the variables."""
+        return max(self.proven_gap(answer), answer.miss) <= tolerance
 
 
 def context_of(case: Case, answers: Sequence[Answer], reference: float = NAN) -> Context:

@@ -124,9 +124,9 @@ def _infeasible(table: _Table) -> None:
 
 def _refutation(table: _Table) -> Callable[[Answer], Verdict] | None:
     """Return a refutation of a claim of infeasibility: constraints that hold with room, or to rounding at a point."""
-    points = sorted(table.solutions(), key=lambda k: table.answers[k].infeasibility)
-    if points and (best := table.answers[points[0]]).infeasibility <= ROUNDED:
-        what = f"but {best.solver} has a point that satisfies every constraint to {max(best.infeasibility, 1e-16):.0e}"
+    points = sorted(table.solutions(), key=lambda k: table.answers[k].miss)
+    if points and (best := table.answers[points[0]]).miss <= ROUNDED:
+        what = f"but {best.solver} has a point that satisfies every constraint to {max(best.miss, 1e-16):.0e}"
     elif table.proofs.roomy:
         what = "but some points meet every constraint with room to spare" + _point(table)
     else:

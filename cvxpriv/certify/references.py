@@ -102,11 +102,11 @@ def reference_of(case: Case, answers: Sequence[Answer], wanted: ReferenceLike, p
     # Whoever gave it: neither a bound nor a better point that meets every constraint needs trust.
     proven = [answer for answer in usable if context.proven(answer, PROVEN)]
     if proven:
-        best = min(proven, key=lambda one: (max(context.proven_gap(one), one.infeasibility), one.status == CLAIMED))
+        best = min(proven, key=lambda one: (max(context.proven_gap(one), one.miss), one.status == CLAIMED))
         return _of(best, f"{best.solver}: {context.proven_gap(best):.0e} from a certified bound")
     sign = -1.0 if maximise else 1.0
     best = min(own or good or usable, key=lambda answer: answer.quality)
-    firm = [answer for answer in usable if answer.infeasibility <= ROUNDED] or [best]
+    firm = [answer for answer in usable if answer.miss <= ROUNDED] or [best]
     better = min(firm, key=lambda answer: sign * answer.objective + _priced(answer))
     gain = sign * (best.objective - better.objective) - _priced(better)
     if gain > PROVEN * max(context.unit, abs(best.objective)):

@@ -41,6 +41,8 @@ class Measures:
     `primal`: Worst violation of a condition, absolute; NaN where a function has no value.
     `missed`: The worst violation, relative to the terms of its row, and the condition; infinite where it has no value.
     `defined`: The same among the conditions that have a value.
+    `own`: The worst violation relative to the terms of its row where variables count by their reach
+    (`cvxpriv.kkt.reach`), and the condition.
     `natural`, `stationarity`: Distance of a variable to its own optimum, and the largest entry of the Lagrangian's
     gradient. At a tie or kink, where derivatives mislead, those of the proximal point. NaN where neither is known.
     `displacement`: Distance of the point from stationary, relative; NaN where it cannot be measured.
@@ -57,6 +59,7 @@ class Measures:
     primal: float = NAN
     missed: tuple[float, str] = (0.0, "")
     defined: tuple[float, str] = (0.0, "")
+    own: tuple[float, str] = (0.0, "")
     natural: float = NAN
     stationarity: float = NAN
     displacement: float = NAN
@@ -123,8 +126,8 @@ class Yardstick:
 
     @property
     def unit(self) -> float:
-        """The largest coefficient of the objective as written, or 1 where that is smaller or there is none."""
-        return min(1.0, float(np.abs(self.written.cost).max(initial=0.0))) or 1.0
+        """The largest coefficient of the objective, times its variable's reach; at most 1, and 1 without any."""
+        return min(1.0, float(np.abs(self.written.cost * self.written.reach).max(initial=0.0))) or 1.0
 
     @property
     def affine(self) -> Flags:
@@ -157,6 +160,10 @@ class Yardstick:
             relative, terms = written.by_name(violation / written.sizes(state, unknown)), written.terms(state)
         else:
             relative, terms = found.relative, found.terms
+        # What is large in units of its variables is held against a claim if it is large as it stands as well.
+        own = written.by_name(violation / written.own_sizes(state))
+        absolute = written.by_name(violation)
+        relative = {name: max(relative[name], min(own[name], absolute[name])) for name in relative}
         worst = max(relative, key=lambda name: relative[name], default="")
         defined = max((name for name in relative if np.isfinite(relative[name])), key=relative.__getitem__, default="")
         proximal = None
@@ -172,6 +179,7 @@ class Yardstick:
             primal=primal if np.isfinite(primal) else NAN,
             missed=(relative.get(worst, 0.0), worst),
             defined=(relative.get(defined, 0.0), defined),
+            own=max(((size, name) for name, size in own.items()), default=(0.0, "")),
             natural=natural,
             stationarity=stationarity,
             displacement=displacement,
@@ -187,7 +195,8 @@ class Yardstick:
         """Return `Measures.slope`; zero where derivatives do not decide."""
         if found is None or not found.exact or stationarity != found.stationarity:
             return 0.0
-        slope = stationarity * (1.0 + float(np.abs(state.v[: self.written.flat.size]).max(initial=0.0)))
+        n = self.written.flat.size
+        slope = stationarity * float((self.written.reach[:n] + np.abs(state.v[:n])).max(initial=0.0))
         if slope <= NEAR * max(self.unit, abs(found.objective), found.terms):
             return slope
         return slope * min(1.0, stationarity / max(curvature(self.written, state, found, HOW), 1e-300))

@@ -20,6 +20,7 @@ from cvxpriv.kkt.conic.cones import ConeLayout
 from cvxpriv.kkt.coordinates import Coordinates, dense
 from cvxpriv.kkt.flat import Flat, State, flatten
 from cvxpriv.kkt.natural import Separable, separable
+from cvxpriv.kkt.reach import reach
 from cvxpriv.numerics.arrays import Array, Flags
 
 
@@ -65,6 +66,11 @@ class Written:
     def cost(self) -> Array:
         """The objective's row of coefficients of ``[x; t]``."""
         return np.asarray(self.flat.M[[self.flat.places[0].start]].toarray()[0])
+
+    @cached_property
+    def reach(self) -> Array:
+        """The reach of each variable and of each atom's value, at most 1, see `cvxpriv.kkt.reach`."""
+        return reach(self.flat)
 
     @classmethod
     def of(cls, problem: cp.Problem, names: Mapping[str, cp.Constraint] | None = None) -> Written:
@@ -143,12 +149,18 @@ class Written:
         """Return one number for each row from one for each block of the cones."""
         return np.repeat(blocks, np.diff(np.append(self.layout.starts, self.layout.size)))
 
+    def own_sizes(self, state: State) -> Array:
+        """Return the same sizes where variables count by their reach and not by 1: larger ones would hide a miss."""
+        return self._sizes(state, self.reach)
+
     def sizes(self, state: State, steepness: Array) -> Array:
         """Return the size of each row's terms, the scale of its violation; a cone's rows share the largest.
 
         `steepness`, (t,): Movement of each atom's value where the variables move by one.
         """
-        unit = np.concatenate([np.ones(self.flat.size), np.minimum(steepness, 1.0)])
+        return self._sizes(state, np.concatenate([np.ones(self.flat.size), np.minimum(steepness, 1.0)]))
+
+    def _sizes(self, state: State, unit: Array) -> Array:
         size = self.absolute
         terms = size @ np.abs(np.nan_to_num(state.v, posinf=0.0, neginf=0.0)) + np.abs(self.c)
         filled = np.flatnonzero(np.diff(size.indptr))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import cvxpy as cp
@@ -12,6 +12,7 @@ import pytest
 
 from cvxpriv.certify import Stored, crosscheck, task
 from cvxpriv.certify.corpus.known import INFEASIBLE, OPTIMAL, UNBOUNDED, false_verdicts, least, most
+from cvxpriv.kkt.written import Written
 from tests.toolkit.small_problems import SMALL, known_of, x
 
 
@@ -74,6 +75,52 @@ def test_an_objective_of_1e_8_is_judged_in_its_own_size() -> None:
     assert verdict(sack, [1, 0, 0], ["HIGHS"])[0] == "loose"
     lean = least(1e-8 * (v + cp.kl_div(v, 1.0)))
     assert [verdict(lean, one)[0] for one in (np.exp(-1.0), 0.0)] == ["agrees", "loose"]
+
+
+TINY: dict[str, tuple[Callable[[cp.Variable], cp.Problem], list[float], list[str]]] = {
+    # problem of the variables, its optimum, and verdicts on answers that are 60 %, 1 % and 0 off
+    "bound of 1e-9": (lambda v: most(cp.sum(v), [v <= 1e-9]), [1e-9, 1e-9], ["loose", "loose", "agrees"]),
+    "bound and objective": (lambda v: most(1e-8 * cp.sum(v), [v <= 1e-9]), [1e-9, 1e-9], ["loose", "loose", "agrees"]),
+    "row of 1e9": (lambda v: most(cp.sum(v), [1e9 * v <= 1]), [1e-9, 1e-9], ["WRONG", "WRONG", "agrees"]),
+    "cost of 1e9": (
+        lambda v: least(1e9 * v[0] + 2e9 * v[1], [1e9 * cp.sum(v) >= 1, v >= 0]),
+        [1e-9, 0.0],
+        ["WRONG", "WRONG", "agrees"],
+    ),
+    "one of two": (
+        lambda v: least(v[0] + 1e9 * v[1], [1e9 * v[1] >= 0.5, v[0] >= 0.5]),
+        [0.5, 0.5e-9],
+        ["WRONG", "WRONG", "agrees"],
+    ),
+    "squares": (
+        lambda v: least(cp.sum_squares(v - np.array([1e-9, 2e-9])), [cp.sum(v) == 1e-9]),
+        [0.0, 1e-9],
+        ["loose", "loose", "agrees"],
+    ),
+    "norm": (lambda v: most(v[0], [cp.norm(v) <= 1e-9]), [1e-9, 0.0], ["loose", "loose", "agrees"]),
+}
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_variables_far_below_1_are_judged_in_their_own_size(name: str) -> None:
+    build, best, expected = TINY[name]
+    v = x(2)
+    answers = {f"{off} off": Stored({v: (1.0 + off) * np.array(best)}, asked=1e-8) for off in (0.6, 0.01, 0.0)}
+    told = crosscheck(build(v), ["CLARABEL"], answers=answers).table
+    assert told[told["solver"] != "CLARABEL"]["verdict"].tolist() == expected
+
+
+def test_reach_follows_constants_through_rows_norms_and_squares() -> None:
+    v = x(2)
+
+    def of(problem: cp.Problem) -> list[float]:
+        return Written.of(problem).reach[:2].tolist()
+
+    assert of(least(cp.sum(v), [v[0] <= 1e-6, v[1] == 1e-2 * v[0]])) == pytest.approx([1e-6, 1e-8])
+    assert of(least(cp.sum_squares(v - 1e-5))) == pytest.approx([1e-5, 1e-5])
+    assert of(least(cp.sum(v), [cp.quad_form(v, 1e-2 * np.eye(2)) <= 1e-10])) == pytest.approx([1e-4, 1e-4])
+    assert of(least(cp.sum(cp.exp(v)), [v <= 1e-9])) == [1.0, 1.0]  # exp has a scale of its own
+    assert of(least(cp.norm(v), [v >= 0])) == [1.0, 1.0]  # nothing tells one
 
 
 def test_the_exact_answer_of_a_tiny_objective_is_the_reference_and_agrees() -> None:
