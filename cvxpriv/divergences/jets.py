@@ -181,7 +181,13 @@ def _exp(value: Any) -> Any:
 
 
 def _log(value: Any) -> Any:
-    return mpmath.log(value) if value > 0 else (-mpmath.inf if value == 0 else mpmath.nan)
+    return _known_log(value, mpmath.mp.prec) if value > 0 else (-mpmath.inf if value == 0 else mpmath.nan)
+
+
+@lru_cache(maxsize=1024)
+def _known_log(value: Any, precision: int) -> Any:
+    """Return a logarithm; every f asks for those of the same distant t, to thousands of digits."""
+    return mpmath.log(value)
 
 
 def _largest(parts: Sequence[Jet], side: int) -> Jet:
