@@ -53,11 +53,19 @@ def _name(path: Path) -> str:
 FILES = {_name(path): path for floor in ("cvxpriv", "models") for path in sorted((ROOT / floor).rglob("*.py"))}
 
 
+def _statements(block: ast.AST) -> Iterator[ast.AST]:
+    """Yield the statements in a block, at any depth; expressions, of which there are ten times as many, hold none."""
+    for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for one in getattr(block, part, []):
+            yield one
+            yield from _statements(one)
+
+
 def _imported(name: str) -> Iterator[tuple[str, int]]:
     """Yield every module that one imports, inside functions and for type checkers too, with the line."""
     path = FILES[name]
     package = name.split(".") if path.stem == "__init__" else name.split(".")[:-1]
-    for node in ast.walk(tree_of(path)):
+    for node in _statements(tree_of(path)):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

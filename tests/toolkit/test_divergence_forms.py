@@ -48,7 +48,7 @@ def test_an_f_that_no_rule_composes_goes_to_tangents_and_says_so(name: str) -> N
     assert "adaptive tangents" in f.notes[1]
 
 
-@pytest.mark.grid(every=4)
+@pytest.mark.grid(every=9)
 @pytest.mark.parametrize("name", FORMED)
 def test_a_form_is_proved_dcp_dpp_and_its_own_variables_are_known(name: str) -> None:
     f, (p, q) = parsed(name), pair(name)

@@ -84,18 +84,17 @@ def test_one_that_is_none_is_refused_with_the_place() -> None:
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_model_solves_with_it_and_it_is_verified() -> None:
+def test_a_model_solves_with_it() -> None:
     table = cpv.JointTable.from_array(np.array([[0.3, 0.1, 0.1], [0.1, 0.2, 0.2]]))
     by_name, by_text = (
         cpv.models.InferenceAsService(table, 0.05, divergence=one).solve(starts=1, seed=0)
         for one in ("jeffreys", FDivergence.parse("(t-1)*log(t)"))
     )
     assert by_name.objective == pytest.approx(by_text.objective, abs=1e-8)
-    assert cpv.verify("jeffreys", solvers=["CLARABEL"]).passed
 
 
 @pytest.mark.usefixtures("installed")
-def test_the_command_line_knows_it() -> None:
+def test_the_command_line_knows_and_verifies_it() -> None:
     done = CliRunner().invoke(main, ["verify", "jeffreys", "--solvers", "CLARABEL"])
     assert done.exit_code == 0, done.stderr
     assert "jeffreys: f(t) = (t-1)*log(t)" in done.stdout

@@ -16,7 +16,7 @@ from cvxpriv.kkt.written import Written
 from tests.toolkit.small_problems import SMALL, known_of, x
 
 
-@pytest.mark.grid(every=8)
+@pytest.mark.grid(every=15)
 @pytest.mark.parametrize("name", SMALL)
 def test_no_verdict_on_a_small_problem_is_false(name: str) -> None:
     known = known_of(name)
