@@ -58,9 +58,10 @@ def test_adult_over_nodes_has_105_columns_in_the_unit_ball_and_loses_no_row() ->
     norms = np.linalg.norm(np.vstack([*(rows for rows, _ in data.shards), data.x_test]), axis=1)
     assert 1.0 - 1e-12 <= norms.min() <= norms.max() <= 1.0 + 1e-12
     incomes = np.concatenate([*(labels for _, labels in data.shards), data.y_test])
-    assert (incomes == 1.0).sum() == (load_adult().dropna()["income"] == ">50K").sum()
+    adult = load_adult()
+    assert (incomes == 1.0).sum() == (adult.dropna()["income"] == ">50K").sum()
     for name, most in LARGEST.items():
-        assert load_adult()[name].max() == most
+        assert adult[name].max() == most
     again = load_adult_nodes(nodes=20, seed=3)
     assert np.array_equal(again.shards[7][0], data.shards[7][0])
 
