@@ -177,6 +177,13 @@ def _fixed_excess(kind: str, values: dict[Cell, float], mechanism: Array, known:
     return max(abs(float(mechanism[cell]) - value) for cell, value in _numbered(kind, values, known).items())
 
 
+def cell_values(constraint: ReadyConstraint, known: Known | None) -> dict[tuple[int, int], float]:
+    """Return the values of a fixed or forbidden constraint, with every input by number."""
+    given = constraint.parameters
+    triples = given["values"] if "values" in given else [[*cell, 0.0] for cell in given["cells"]]
+    return _numbered(constraint.kind, {(row, column): value for row, column, value in triples}, known)
+
+
 def _numbered(kind: str, values: Mapping[Cell, float], known: Known | None) -> dict[tuple[int, int], float]:
     """Return values with every input by number."""
     numbers: dict[str, int] = {}

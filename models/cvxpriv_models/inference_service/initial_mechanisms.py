@@ -7,10 +7,10 @@ from itertools import chain, islice, zip_longest
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import linear_sum_assignment
 
+from cvxpriv.blocks.declaration import Known
 from cvxpriv.blocks.engines import ClosedForm, Engine
-from cvxpriv.constraints import ReadyConstraint
+from cvxpriv.constraints.output_names import in_place
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.arrays import given_mechanisms
@@ -19,7 +19,7 @@ from .algorithm import AUTO
 from .measured import Constraints, Options, objective
 from .problem import Problem
 from .solving import GRID, solve_starts
-from .starts import RARE, grid_start, merged, named_starts, random_starts
+from .starts import grid_start, merged, named_starts, random_starts
 
 #: With constraints: how many starts are first solved without them, for how many joint steps, and how different in F two
 #: of their ends are.
@@ -39,8 +39,9 @@ def initial(
     drawn = (("random", one) for one in random_starts(problem, count, seed))
     usual: Iterator[tuple[str, Array]] = chain(chosen, drawn)
     if constraints:
+        known = Known.of_table(problem.table)
         pairs = zip_longest(_free_ends(problem, seed, chosen), usual)
-        usual = ((one[0], in_place(problem, constraints, one[1])) for pair in pairs for one in pair if one is not None)
+        usual = ((one[0], in_place(one[1], constraints, known)) for pair in pairs for one in pair if one is not None)
     taken = list(islice(usual, count))
     return np.stack([mechanism for _, mechanism in taken]), [origin for origin, _ in taken]
 
@@ -57,16 +58,6 @@ def _free_ends(problem: Problem, seed: int, chosen: Sequence[tuple[str, Array]])
         if worth[start] < last - APART:
             last = worth[start]
             yield f"free {origins[start]}", state["mechanism"][start]
-
-
-def in_place(problem: Problem, constraints: Constraints, mechanism: Array) -> Array:
-    """Return a mechanism whose outputs have the names at which expected distortions, as shares of bounds, sum least."""
-    joint, cost = problem.p_y[:, None] * mechanism, np.zeros((problem.size_u, problem.size_u))
-    for _, one in constraints:
-        if isinstance(one, ReadyConstraint) and one.kind == "expected_distortion":
-            cost += joint.T @ np.asarray(one.parameters["distortion"]) / max(float(one.parameters["bound"]), RARE)
-    outputs, names = linear_sum_assignment(cost)
-    return np.asarray(mechanism[:, outputs[np.argsort(names)]])
 
 
 def fitted(problem: Problem, mechanism: Array) -> Array:

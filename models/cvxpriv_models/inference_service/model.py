@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.declaration import Known
 from cvxpriv.blocks.engines import Engine, engine_named
 from cvxpriv.certify.cases import Case, case_of_block
+from cvxpriv.constraints.output_names import in_place
 from cvxpriv.errors import ModelError
 from cvxpriv.mechanisms.plots import Axis, with_axes
 from cvxpriv.numerics.arguments import require_callback
@@ -182,7 +184,7 @@ class InferenceAsService(MechanismModel[InferenceRun]):
             constraints (12 with those that name outputs), 1 where a solver does the work. Those of "auto" and "joint"
             begin with the grid start, the trivial mechanism, clustered inputs and the identity; the others are random.
             With constraints every other one is the end of a start that did not know them, and outputs get the names at
-            which the expected distortion is least.
+            which the constraints are missed least.
         init : array, (|Y|, |U|) or (starts, |Y|, |U|), optional
             Mechanisms P(U|Y) to start from in place of these.
 
@@ -261,7 +263,10 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         `drawn`: Returns the usual starts of a method. `seconds`: Time that is left. `usual`: Whether no number of steps
         was asked for.
         """
-        mechanisms, method, origins = fitted(self.problem, proved.mechanism), self._after_bound(proved), [COLUMNS]
+        begin = in_place(
+            fitted(self.problem, proved.mechanism)[0], self.constraints, Known.of_table(self.problem.table)
+        )
+        mechanisms, method, origins = begin[None], self._after_bound(proved), [COLUMNS]
         if proved.interrupted:
             return mechanisms, origins, COLUMNS, replace(chosen, max_iter=1)
         if method == AUTO:

@@ -8,6 +8,7 @@ import numpy as np
 
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.constraints.gate import brought_inside, missed
+from cvxpriv.constraints.output_names import in_place
 from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.schedules.history import Context
@@ -36,8 +37,8 @@ def constrained_start(
     if under is None:
         return []
     found = under.found
-    begin = fitted(problem, found.mechanism)
     known = Known.of_table(problem.table)
+    begin = in_place(fitted(problem, found.mechanism), constraints, known)
     inside = not found.ignored and not missed(moved := brought_inside(begin, constraints, known), constraints, known)
     if inside and problem.utility(moved) >= problem.rate - FEASIBLE and problem.leakage(moved) <= found.lower + tol:
         return [settled(algorithm.log_joint(problem, moved[None]))]
