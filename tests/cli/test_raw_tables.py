@@ -87,6 +87,25 @@ def test_from_a_real_file_to_a_bundle_in_one_command_each(run: Run, tmp_path: Pa
             assert found.loc[value, "low"] <= shares[value] <= found.loc[value, "high"]
 
 
+def test_rows_that_lack_a_value_are_dropped_and_rare_symbols_are_one_other(run: Run) -> None:
+    rows = [
+        "Origin\tCylinders",
+        *10 * ["USA\t8", "USA\t6", "Japan\t4", "Japan\t6"],
+        *3 * ["Japan\t3", "Europe\t5"],
+        "USA\t",
+    ]
+    Path("cars.csv").write_text("\n".join([*rows, "\t8"]), encoding="utf-16")
+    options = ("--private", "Origin", "--public", "Cylinders", "--rare", "Cylinders=5", "--starts", "1", *QUICK)
+    assert "missing value in 48 rows" in one_error_line(run("funnel", "cars.csv", *options))
+    made = run("funnel", "cars.csv", *options, "--missing", "drop", "--release", "bundle.zip", "--json")
+    assert made.exit_code == 0, made.stderr
+    assert "rows lack a value" in made.stderr
+    assert json.loads(made.stdout)["release"]["dropped"] == 1  # the row whose Origin alone is missing is released
+    decoded = cpv.decode("bundle.zip")
+    assert decoded.bundle.counts.sum() == 47
+    assert set(decoded.frequencies("Cylinders").index) == {"4", "6", "8", "other"}
+
+
 def test_release_is_refused_where_nothing_can_be_released(run: Run, counts: str, people: str) -> None:
     columns = ("--private", "income", "--public", "age", "--release")
     assert "no records" in one_error_line(run("funnel", counts, "--count", "count", *columns, "b.zip"))

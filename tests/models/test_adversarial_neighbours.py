@@ -80,6 +80,7 @@ class TestSharing:
         kappa = np.log10(size * short**2) + rng.uniform(-0.2, 0.2)
         return np.concatenate([rows.ravel(), -way, target, [kappa, np.log10(0.5) + 0.1 * rng.normal()]])
 
+    @pytest.mark.grid(every=3)
     @pytest.mark.parametrize(
         ("size", "width", "clipped"), [(1, 1, False), (2, 2, False), (37, 1, False), (37, 1, True), (37, 2, True)]
     )

@@ -106,6 +106,7 @@ def test_no_mechanism_of_the_splitting_lies_below_the_certified_curve(paper_curv
         assert found.leakage >= (OPTIMUM[prior][tenth - 1] if tenth else 0.0) - 2e-6
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("prior", list(PRIORS))
 @pytest.mark.parametrize("fraction", [0.3, 0.8])
 def test_the_splitting_reaches_the_rate_and_stays_above_the_certified_optimum(prior, fraction):

@@ -34,6 +34,7 @@ def random_state(problem: Problem, seed: int, passes: int = 3, starts: int = 1) 
     return state
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("name", CLOSED)
 @pytest.mark.parametrize("seed", [0, *(pytest.param(one, marks=pytest.mark.slow) for one in (1, 2))])
 def test_the_best_solver_agrees_with_the_exact_update_at_random_states(name: str, seed: int) -> None:

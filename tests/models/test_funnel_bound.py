@@ -98,6 +98,7 @@ def test_readme_s_example_and_its_certificate() -> None:
     assert leakage(heart.probabilities, found.mechanism) == pytest.approx(found.upper, abs=ROUNDING)
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("zeros", [0.0, 0.4])
 def test_a_grid_of_posteriors_agrees_for_three_public_symbols(seed: int, zeros: float) -> None:
@@ -120,6 +121,7 @@ def test_a_grid_of_posteriors_agrees_for_three_public_symbols(seed: int, zeros: 
         )  # a posterior moves by 1/120 at most, its entropy by less than 2e-3 on average
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("seed", range(6))
 def test_slsqp_never_goes_below_the_bound(seed: int) -> None:
     private, public = [(2, 4), (2, 5), (3, 4), (3, 5), (4, 4), (4, 5)][seed]

@@ -67,6 +67,7 @@ def test_no_iteration_of_any_acceleration_raises_the_leakage_or_loses_the_rate(a
         assert history["utility"].min() >= solved.problem.rate - 1e-12
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize("method", ["aem", "merged", "ccp"])
 def test_every_method_and_engine_ends_at_a_stationary_point(method: str) -> None:
     for engine in ("closed_form", "dcp", "checked"):

@@ -120,6 +120,7 @@ def test_a_floor_that_leaves_no_room_gives_the_uniform_mechanism() -> None:
     assert (gap == 0.0).all()
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize(
     "name", [pytest.param(one, marks=pytest.mark.slow if one == "mutual-information" else ()) for one in PAPER]
 )

@@ -140,6 +140,7 @@ def test_a_row_is_what_a_general_optimiser_finds() -> None:
     assert loss(row) <= found.fun + 1e-15
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("name", SMOOTH)
 def test_marginal_blocks_reach_residual_1e_13(name: str) -> None:
     problem = g10(name, 0.5, 0.0)

@@ -146,6 +146,7 @@ BENT = {
 }
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize(("several", "f"), BENT.values(), ids=BENT)
 def test_the_inner_problem_under_costs_that_bend_is_met_by_its_column(several: tuple[int, ...], f: str) -> None:
     """Its value bounds that of every column, and is that of its own."""

@@ -54,6 +54,7 @@ def test_the_grid_start_alone_is_within_a_thousandth_of_the_bound_on_a_middling_
     assert solved.starts["origin"].tolist() == ["grid"]
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize(
     ("divergence", "method"),
     [
@@ -82,6 +83,7 @@ def test_a_divergence_from_one_line_of_text_runs_checked(text: str) -> None:
     assert solved.objective == pytest.approx(inference.solve(starts=1).objective, abs=1e-6)
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("divergence", PAPER)
 def test_an_outer_step_of_admm_ends_where_the_joint_problem_does(divergence: str) -> None:
     problem = (inference := small(divergence, beta=0.1)).problem
@@ -231,6 +233,7 @@ def test_a_huge_beta_makes_no_mechanism_of_the_rounding_of_its_leakage(divergenc
     assert solved.objective == pytest.approx(0.0, abs=1e-7)  # beta times the rounding of a leakage
 
 
+@pytest.mark.grid(every=4)
 @pytest.mark.parametrize(
     "divergence", ["jensen-shannon", "total-variation", pytest.param("reverse-kl", marks=pytest.mark.slow)]
 )

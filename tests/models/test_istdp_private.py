@@ -128,6 +128,7 @@ def test_a_sensitivity_allows_for_the_rounding_of_two_sums_and_little_more(
     assert least - np.spacing(found) <= left <= 1.2 * least + np.spacing(found)
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_no_random_neighbour_moves_the_average_further_than_the_sensitivity(loss: str, adjacency: str) -> None:
@@ -312,8 +313,10 @@ class TestPrinted:
 class TestAudit:
     """Two rows of one column, one of them replaced by its opposite."""
 
+    RUNS = (100, pytest.param(300, marks=pytest.mark.slow))
+
     @staticmethod
-    def found(runs: int = 200) -> float:
+    def found(runs: int) -> float:
         def mechanism(labels: Array) -> Array:
             one = ISTDP(np.ones((2, 1)), labels, penalty="l2:0", allow_constant=True)
             return one.solve_private(epsilon=EPSILON, delta=DELTA, max_iter=2, clip=0.25, row_bound=1.0).coefficients
@@ -321,12 +324,14 @@ class TestAudit:
         neighbours = np.array([1.0, 1.0]), np.array([1.0, -1.0])
         return audit(mechanism, *neighbours, delta=DELTA, runs=runs, confidence=0.9999).epsilon
 
-    def test_the_private_algorithm_stays_below_its_epsilon(self) -> None:
-        assert self.found() <= EPSILON
+    @pytest.mark.parametrize("runs", RUNS)
+    def test_the_private_algorithm_stays_below_its_epsilon(self, runs: int) -> None:
+        assert self.found(runs) <= EPSILON
 
-    def test_the_same_audit_refutes_noise_that_is_too_small(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    @pytest.mark.parametrize("runs", RUNS)
+    def test_the_same_audit_refutes_noise_that_is_too_small(self, monkeypatch: pytest.MonkeyPatch, runs: int) -> None:
         monkeypatch.setattr(GaussianNoise, "scale", property(lambda self: self.sensitivity / self.mu / 16.0))
-        assert self.found() > EPSILON
+        assert self.found(runs) > EPSILON
 
 
 @pytest.mark.parametrize(

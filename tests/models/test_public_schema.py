@@ -169,6 +169,7 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize(("fit", "options"), REPLACED, ids=named)
 def test_a_replaced_row_shows_in_released_numbers_alone(fit: Callable[..., Any], options: dict[str, Any]) -> None:
     first = told(fit, ROWS, LABELS, REPLACE, options)

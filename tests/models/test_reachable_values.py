@@ -132,6 +132,7 @@ def right_guesses(name: str, monkeypatch: pytest.MonkeyPatch, doubles: bool) -> 
     return int(right)
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("name", ADDITIVE)
 def test_which_doubles_are_reachable_tells_neighbours_apart_no_more_often_than_epsilon_allows(
     name: str, monkeypatch: pytest.MonkeyPatch
@@ -144,6 +145,7 @@ def test_the_same_attack_names_the_data_where_doubles_are_released(name: str, mo
     assert right_guesses(name, monkeypatch, doubles=True) > LUCKY
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("name", list(MECHANISMS))
 def test_the_grid_is_public_and_each_part_of_it_is_reached_from_either_neighbour(
     name: str, monkeypatch: pytest.MonkeyPatch

@@ -228,7 +228,8 @@ def test_optimum_and_price_are_those_of_a_search_over_inequalities(model: str, c
             assert chords[0] - 2e-3 <= price <= chords[1] + 2e-3
 
 
-#: One pair is quick; the others are some of all pairs, which a search compared.
+#: One pair of inference is quick, and `test_funnel_costed_bound` holds one of the funnel against a grid. The others are
+#: some of all pairs, which a search compared.
 TOGETHER = [
     pytest.param(model, (one, other), marks=[] if quick else pytest.mark.slow, id=f"{model}-{one.kind}-{other.kind}")
     for model in ("funnel", "inference")

@@ -40,6 +40,7 @@ def agree(problem: Problem, scheme: str, block: str, *, direct: bool = False) ->
     assert blocks[block].residual(after, view).largest <= 1e-9  # relative to slopes of a few hundred, rounding
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("scheme", EVERY)
 @pytest.mark.parametrize("block", ["x/0", "x/1", "z"])
 def test_exact_updates_are_the_cone_programs_answers_in_every_scheme(scheme: str, block: str) -> None:

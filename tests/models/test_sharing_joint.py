@@ -29,6 +29,7 @@ def drawn(seed: int) -> tuple[list[Array], Array, str, float]:
     return parties, y, str(rng.choice(PENALTIES)), float(10.0 ** rng.uniform(-1.0, 1.5))
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])
 @pytest.mark.parametrize("seed", range(12))
 def test_the_default_call_converges_beside_kinks_and_on_unequal_columns(seed: int, loss: str) -> None:
@@ -77,6 +78,7 @@ def beginning(seed: int) -> ADMMSharing:
     return ADMMSharing(several, labels, loss=loss, lam=float(10.0 ** rng.uniform(-6.0, 6.0)), weights=weights)
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("gap", [None, 0.0])
 @pytest.mark.parametrize("block", range(4))
 def test_a_run_that_begins_with_newton_steps_converges_to_the_same_optimum(

@@ -93,6 +93,7 @@ def stated(kind: str, target: Array, kappa: float, bound: float, width: int, cli
     )
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize("kind", ["row", "column", "cell"])
 def test_no_neighbour_moves_a_share_beyond_the_bound_and_some_reach_it(kind: str) -> None:
     ratios = [

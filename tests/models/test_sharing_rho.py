@@ -119,6 +119,7 @@ def test_a_step_with_a_rho_for_each_sample_is_the_least_of_its_square(shape: tup
     np.testing.assert_allclose(found, expected, atol=1e-10)
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize("scheme", CONVERGENT)
 def test_the_blocks_of_a_default_run_are_right_by_a_cone_solver(scheme: str) -> None:
     run = ADMMSharing(PARTS, Y).solve(method=scheme, max_iter=rho.AFTER[0] + 1, gap=0.0)

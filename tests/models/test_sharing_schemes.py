@@ -55,6 +55,7 @@ def passes_to(x: Array, y: Array, parties: int, loss: str, scheme: str, accelera
     return int(report.iterations[0]) if report.converged[0] else limit + 1
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize(("loss", "scheme"), TABLE)
 def test_the_pooled_optimum_is_reached_within_the_iterations_of_the_errata(loss: str, scheme: str) -> None:
     x, y = columns()
@@ -108,6 +109,7 @@ def test_the_direct_steps_of_averaging_are_those_of_the_proximal_jacobi_scheme_a
     assert states[0]["x/0"].any()
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("scheme", CONVERGENT)
 @pytest.mark.parametrize("loss", ["logistic", "squared", "huber", "smoothed-hinge"])
 def test_anderson_and_the_plain_scheme_end_at_the_same_point(loss: str, scheme: str) -> None:
