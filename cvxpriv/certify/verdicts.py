@@ -29,7 +29,7 @@ from dataclasses import asdict, dataclass
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.certify.answers import ROUNDED, Answer, Context
+from cvxpriv.certify.answers import Answer, Context
 from cvxpriv.numerics.arguments import require_positive
 from cvxpriv.numerics.doors import door
 
@@ -159,7 +159,7 @@ def _near(answer: Answer, context: Context, tolerances: Tolerances, minimiser: f
         what = f"its value is {context.own_gap(answer):.1e} off the reference, relative to the objective's own size"
         found = [f"{what}: its terms are of {context.unit:.0e}"]
     off, where = answer.measures.own
-    if not found and off > agree:
+    if not found and agree < off < np.inf:
         found = [f"its point misses constraint {where!r} by {off:.1e} (relative), in units of so small variables"]
     return found
 
@@ -228,10 +228,8 @@ def _findings(answer: Answer, context: Context, limits: _Limits) -> list[str]:
     if displacement > limits.drift:
         found.append(f"its point is {displacement:.1e} (relative) from stationary")
     gap = context.far_gap(answer) if limits.claimed else context.gap(answer)
-    # Violations that are tolerated, relative to their rows, may have bought the reference's value, or this one: where a
-    # bound proves the reference, only this one.
-    tolerated = min(limits.residual, answer.miss + ROUNDED) if context.settled(limits.residual) else limits.residual
-    bought = tolerated * measures.bought if limits.claimed else 0.0
+    # Violations that are tolerated, relative to their rows, may have bought the reference's value, or this one.
+    bought = limits.residual * measures.bought if limits.claimed else 0.0
     off = abs(answer.objective - context.reference)
     if np.isfinite(off) and gap > limits.gap and off > bought:
         found.append(f"its value is {gap:.1e} (relative) off the reference")

@@ -63,7 +63,7 @@ class Residuals:
         Distance of the objective to the Lagrangian, which is the dual's value where the point is stationary.
     bought : float
         Largest product of a multiplier and the size of the terms of its row: the value that a relative violation buys.
-        Variables count by their reach (`cvxpriv.kkt.reach`), where a row's terms are above 1.
+        Variables count by their reach (`cvxpriv.kkt.reach`).
     relative : mapping of str to float
         Violation of each constraint, relative to the size of the terms of its row.
     terms : float
@@ -232,7 +232,7 @@ def measured(written: Written, state: State, duals: Duals, how: Slopes, active: 
         multipliers={name: chosen[rows] for name, rows in zip(written.names, written.rows, strict=True)},
         by_constraint=table,
         exact=point.exact,
-        bought=float(np.abs(chosen * np.minimum(point.sizes, np.maximum(own, 1.0))).max(initial=0.0)),
+        bought=float(np.abs(chosen * np.minimum(point.sizes, own)).max(initial=0.0)),
         relative=relative,
         terms=terms,
         scaled={"primal": worst_primal, **{name: figures[name] / size for name, size in against.items()}},
