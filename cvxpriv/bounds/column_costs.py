@@ -113,7 +113,9 @@ def _local(one: ReadyConstraint, known: Known) -> tuple[Lines, ...]:
 
 def _metric(one: ReadyConstraint, known: Known) -> tuple[Lines, ...]:
     distance = np.asarray(one.parameters["distance"], dtype=float)
-    return (Lines("never", in_ratio(known.prior, _exp(float(one.parameters["epsilon"]) * distance))),)
+    with np.errstate(over="ignore", invalid="ignore"):  # beyond all numbers, or 0 times an infinite distance: no line
+        loss = float(one.parameters["epsilon"]) * distance
+    return (Lines("never", in_ratio(known.prior, _exp(loss))),)
 
 
 def _ratio(one: ReadyConstraint, known: Known) -> tuple[Lines, ...]:

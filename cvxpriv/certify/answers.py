@@ -177,18 +177,19 @@ class Context:
 
     def proven_gap(self, answer: Answer) -> float:
         """Return the distance to the tightest certified bound in the objective's units; infinite if there is none."""
+        return self._proven_gap(answer, self.unit)
+
+    def _proven_gap(self, answer: Answer, unit: float) -> float:
         bound = answer.bound if np.isnan(self.tightest) else self.tightest
         both = np.isfinite([answer.objective, bound]).all()
-        return abs(answer.objective - bound) / max(self.unit, abs(bound)) if both else float("inf")
+        return abs(answer.objective - bound) / max(unit, abs(bound)) if both else float("inf")
 
     def proven(self, answer: Answer, tolerance: float) -> bool:
         """Return whether the point is feasible with a certified bound as its value: optimality proved to a tolerance.
 
         The point itself is then only as good as the square root of that tolerance.
         """
-        bound = answer.bound if np.isnan(self.tightest) else self.tightest
-        gap = abs(answer.objective - bound) / max(1.0, abs(bound))
-        return gap <= tolerance and answer.infeasibility <= tolerance
+        return max(self._proven_gap(answer, 1.0), answer.infeasibility) <= tolerance
 
     def settled(self, tolerance: float) -> bool:
         """Return whether a certified bound proves the reference's value."""

@@ -55,11 +55,8 @@ def met(written: Written, x: Array) -> bool:
     ``exp(-30) <= 0`` is missed by 1e-13, and by all that stands there: no point satisfies it.
     """
     state = written.state(x)
-    terms = written.absolute @ np.abs(state.v) + np.abs(written.c)
-    if written.layout.size:
-        terms[written.cone] = written.spread(np.maximum.reduceat(terms[written.cone], written.layout.starts))
     known = np.isfinite(written.objective(state))
-    return known and bool((written.violation(written.values(state)) <= ROUNDING * terms).all())
+    return known and bool((written.violation(written.values(state)) <= ROUNDING * written.row_terms(state)).all())
 
 
 def violations(written: Written, x: Array) -> Array:

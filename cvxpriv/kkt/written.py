@@ -161,14 +161,19 @@ class Written:
         return self._sizes(state, np.concatenate([np.ones(self.flat.size), np.minimum(steepness, 1.0)]))
 
     def _sizes(self, state: State, unit: Array) -> Array:
-        size = self.absolute
-        terms = size @ np.abs(np.nan_to_num(state.v, posinf=0.0, neginf=0.0)) + np.abs(self.c)
+        size, units = self.absolute, np.zeros(len(self.c))
         filled = np.flatnonzero(np.diff(size.indptr))
         if filled.size:
-            terms[filled] += np.maximum.reduceat(size.data * unit[size.indices], size.indptr[filled])
+            units[filled] = np.maximum.reduceat(size.data * unit[size.indices], size.indptr[filled])
+        terms = self.row_terms(state, units)
+        return np.where(terms > 0.0, terms, 1.0)
+
+    def row_terms(self, state: State, units: Array | float = 0.0) -> Array:
+        """Return the sum of the sizes of each row's terms and of its unit; a cone's rows share the largest."""
+        terms = self.absolute @ np.abs(np.nan_to_num(state.v, posinf=0.0, neginf=0.0)) + np.abs(self.c) + units
         if self.layout.size:
             terms[self.cone] = self.spread(np.maximum.reduceat(terms[self.cone], self.layout.starts))
-        return np.where(terms > 0.0, terms, 1.0)
+        return np.asarray(terms)
 
     def by_name(self, figures: Array) -> dict[str, float]:
         """Return the largest figure of each constraint's rows."""

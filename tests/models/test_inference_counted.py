@@ -90,6 +90,14 @@ def test_the_documents_name_the_same_ones() -> None:
         assert said == 2 * [any(counted for one, counted in EVERY if one.kind == kind)]
 
 
+@pytest.mark.parametrize(("epsilon", "lines"), [(0.0, 4), (0.5, 4), (1e308, 0)])
+def test_a_distance_that_asks_nothing_makes_no_line_and_no_warning(epsilon: float, lines: int) -> None:
+    far = [[0.0, 10.0, np.inf], [10.0, 0.0, 10.0], [np.inf, 10.0, 0.0]]
+    (found,) = costs_of(constraints.metric_differential_privacy(epsilon, far), KNOWN)
+    assert found.lines.shape == (3, lines)
+    assert np.isfinite(found.lines).all()
+
+
 def test_functions_of_the_user_s_are_left_out_with_that_reason() -> None:
     found = bound(PROBLEM, constraints=(("mine", lambda mechanism: mechanism >= 0.01),), gap=1e-3)
     assert found.left_out == {"mine": OWN}

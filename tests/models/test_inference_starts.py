@@ -15,7 +15,7 @@ from cvxpriv_models.inference_service.problem import Problem
 from cvxpriv import constraints
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.blocks.engines import engine_named
-from cvxpriv.constraints.output_names import in_place
+from cvxpriv.bounds.output_names import in_place
 from cvxpriv.models import InferenceAsService
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.simplex import simplex_grid

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.blocks.engines import ClosedForm, Engine
-from cvxpriv.constraints.output_names import in_place
+from cvxpriv.bounds.output_names import in_place
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.arrays import given_mechanisms

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.blocks.engines import Engine, engine_named
+from cvxpriv.bounds.output_names import in_place
 from cvxpriv.certify.cases import Case, case_of_block
-from cvxpriv.constraints.output_names import in_place
 from cvxpriv.errors import ModelError
 from cvxpriv.mechanisms.plots import Axis, with_axes
 from cvxpriv.numerics.arguments import require_callback

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from cvxpriv.blocks.declaration import Known
+from cvxpriv.bounds.output_names import in_place
 from cvxpriv.constraints.gate import brought_inside, missed
-from cvxpriv.constraints.output_names import in_place
 from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.schedules.history import Context
