@@ -16,9 +16,8 @@ from cvxpriv.errors import ModelError
 
 
 class RealProblem(cp.Problem):  # type: ignore[misc]  # cvxpy has no types
-    """A problem in real variables that stands for one with complex numbers.
-
-    `wholes`: For each complex variable, by id: the variable, and its expression in the real ones.
+    """A problem in real variables that stands for one with complex numbers. `wholes`: For each complex variable, by id:
+    the variable, and its expression in the real ones.
     """
 
     wholes: dict[int, tuple[cp.Variable, cp.Expression]]

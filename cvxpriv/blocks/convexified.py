@@ -30,12 +30,9 @@ PRICE, SLACK = "price of slack", "slack"
 
 @dataclass(eq=False)
 class Convexified:
-    """A problem made convex around the values of its variables.
-
-    `slack`: Whether constraints that are not convex may be violated at a price.
-    `tangents`: Those of the latest declaration.
-    `split`: Number of tangents that the objective and each constraint took; 0 is a convex one, which stays as it is.
-    `slacks`: The tangents of the latest declaration.
+    """A problem made convex around the values of its variables. `slack`: Whether constraints that are not convex may be
+    violated at a price. `tangents`: Those of the latest declaration. `split`: Number of tangents that the objective and
+    each constraint took; 0 is a convex one, which stays as it is. `slacks`: The tangents of the latest declaration.
     """
 
     problem: cp.Problem
@@ -45,11 +42,7 @@ class Convexified:
     slacks: dict[str, cp.Variable] = field(default_factory=dict)
 
     def declaration(self) -> Declaration:
-        """Return the convex problem around the point that the Parameters hold.
-
-        Raises ModelError: A part is not a difference of convex functions, or a variable is unfit: the message names it
-        and the reason.
-        """
+        """Return the convex problem around the point that the Parameters hold."""
         names = named(self.problem)
         self.tangents, self.split, self.slacks = Tangents(), {}, {}
         objective = self.problem.objective

@@ -34,11 +34,9 @@ SHOWN = 100
 
 @dataclass(frozen=True, eq=False)
 class Tangent:
-    """The tangent of one atom in its arguments: constant + sum of slopes times arguments.
-
-    `constant`: Name of the constant's Parameter.
-    `slopes`: Names of the Parameters of the arguments that are not constant.
-    `signs`: Sign of each slope: +1 where it is known not to be negative, -1 not to be positive, else 0.
+    """The tangent of one atom in its arguments: constant + sum of slopes times arguments. `constant`: Name of the
+    constant's Parameter. `slopes`: Names of the Parameters of the arguments that are not constant. `signs`: Sign of
+    each slope: +1 where it is known not to be negative, -1 not to be positive, else 0.
     """
 
     atom: Atom
@@ -47,10 +45,7 @@ class Tangent:
     signs: Mapping[int, int]
 
     def values(self) -> dict[str, Array]:
-        """Return the Parameters' values at the values that the variables have.
-
-        Raises DataError: The atom is not finite there.
-        """
+        """Return the Parameters' values at the values that the variables have."""
         at = [np.asarray(one.value, dtype=float) for one in self.atom.args]
         at = [np.where(np.abs(one) < INSIDE, INSIDE, one) if k in self.slopes else one for k, one in enumerate(at)]
         found = {self.constant: np.array(self.atom.numeric(at), dtype=float).reshape(self.atom.shape, order="F")}
@@ -71,9 +66,8 @@ class Tangent:
 
 @dataclass(eq=False)
 class Tangents:
-    """Convex bounds of expressions, and the tangents that they are made with.
-
-    `domains`: The domains of the atoms that have become tangents.
+    """Convex bounds of expressions, and the tangents that they are made with. `domains`: The domains of the atoms that
+    have become tangents.
     """
 
     parameters: dict[str, cp.Parameter] = field(default_factory=dict)
@@ -82,10 +76,7 @@ class Tangents:
     _seen: dict[tuple[int, int], tuple[Any, Any]] = field(default_factory=dict)
 
     def above(self, part: cp.Expression) -> cp.Expression:
-        """Return a convex expression that is nowhere below `part` and meets it at the point.
-
-        Raises ModelError: No rule shows that `part` is a difference of convex functions.
-        """
+        """Return a convex expression that is nowhere below `part` and meets it at the point."""
         return self._bound(part, ABOVE)
 
     def below(self, part: cp.Expression) -> cp.Expression:

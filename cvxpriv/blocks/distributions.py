@@ -27,7 +27,6 @@ def distribution_block(
 
     `axes`: The axis along which a variable sums to 1, where it is not the last one, -1: the columns of a decoder
     P(S|u), (|S|, |U|), do so along -2.
-    Raises ModelError: When an answer is repaired: a variable does not sum to 1 along its axis.
 
     >>> import cvxpy as cp
     >>> def nearest() -> Declaration:

@@ -27,10 +27,7 @@ SHORTEST = 0.001
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """A process in which solvers run.
-
-    `seconds`: Seconds for each call of a solver.
-    """
+    """A process in which solvers run. `seconds`: Seconds for each call of a solver."""
 
     seconds: float
     worker: Worker = field(default_factory=Worker, compare=False)
@@ -48,11 +45,7 @@ class Elsewhere:
         tolerance: float | None = None,
         fast: bool = True,
     ) -> tuple[Values, Solution]:
-        """Return the same as `Block.solve`.
-
-        Raises ModelError: The user's constraints cannot hold, or the block cannot be sent to another process.
-        Raises SolverFailure: No solver of the chain has an answer.
-        """
+        """Return the same as `Block.solve`."""
         found: dict[str, tuple[Values, Solution]] = {}
 
         def attempt(name: str, _: Mapping[str, Any]) -> Attempt:

@@ -24,16 +24,9 @@ Names = Mapping[str, cp.Variable]
 
 @dataclass(eq=False)
 class Part:
-    """A problem in some of its variables.
-
-    Attributes
-    ----------
-    problem : cvxpy.Problem
-        The whole problem; its variables hold the values at which Parameters are computed.
-    own, others : mapping of str to cvxpy.Variable
-        The variables that it solves for, and the fixed ones.
-    parameters : mapping of str to (cvxpy.Parameter, cvxpy.Expression)
-        Each Parameter with the expression of the fixed variables that it replaces.
+    """A problem in some of its variables. `problem`: The whole problem; its variables hold the values at which
+    Parameters are computed. `own`, `others`: The variables that it solves for, and the fixed ones. `parameters`: Each
+    Parameter with the expression of the fixed variables that it replaces.
     """
 
     problem: cp.Problem
@@ -132,10 +125,7 @@ def label(constraint: cp.Constraint, place: int) -> str:
 
 
 def named(problem: cp.Problem) -> dict[str, cp.Variable]:
-    """Return a problem's variables by name, in the order in which they were made.
-
-    Raises ModelError: There are none, two have the same name, or one takes whole numbers.
-    """
+    """Return a problem's variables by name, in the order in which they were made."""
     names: dict[str, cp.Variable] = {}
     variables = sorted(problem.variables(), key=lambda one: one.id)
     if not variables:

@@ -25,7 +25,6 @@ class Refinement:
     `parameters` takes its first cuts.
     `gap`: Gap at which rounds stop: bound and objective differ by at most this, relative to max(1, |objective|).
     `rounds`: Largest number of rounds.
-
     `repair` must give variables that the cuts bound their true values, so that the declared objective at repaired
     values is the true one.
     """
@@ -50,10 +49,8 @@ class Round:
 
 def solve_refined(refinement: Refinement, once: Callable[[Values], Round], view: Values) -> Solution:
     """Solve, refine and solve again; return the best solution with `rounds`, `gap`, `bound` and `refined` filled in.
-
-    `once`: Maps one start of the state to a `Round`.
-    `view`: One start of the state; it may hold cuts of an earlier solve.
-    Raises SolverFailure: No solver answers in the first round; a later failure ends the rounds.
+    `once`: Maps one start of the state to a `Round`. `view`: One start of the state; it may hold cuts of an earlier
+    solve.
     """
     cuts: Values = {}
     found = once(view)

@@ -111,13 +111,7 @@ class FlightHolder:
         closing.join(FAREWELL)
 
     def _until(self, missing: Callable[[], list[str]], what: str) -> None:
-        """Wait until no party is missing.
-
-        Raises
-        ------
-        PartyError
-            The time is over.
-        """
+        """Wait until no party is missing."""
         if not self._changed.wait_for(lambda: not missing(), self.wait):
             names = missing()
             said = next((self._seats[name].refused for name in names if self._seats[name].refused), "")

@@ -17,18 +17,13 @@ from cvxpriv.numerics.arrays import Array
 
 
 def require_seed(seed: object) -> None:
-    """Refuse a value that is not a seed.
-
-    Raises ModelError: Not a whole number >= 0.
-    """
+    """Refuse a value that is not a seed."""
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise ModelError(f"seed={shown(seed)} is no seed: pass a whole number >= 0")
 
 
 def require_counts(**counts: object) -> None:
     """Refuse a value that is not a count; None passes, as the caller has a default for it.
-
-    Raises ModelError: Not a whole number >= 1.
 
     >>> require_counts(starts=3, max_iter=None)
     """
@@ -41,8 +36,6 @@ def require_counts(**counts: object) -> None:
 def require_at_most(most: int, **counts: int) -> None:
     """Refuse a count above a limit.
 
-    Raises ModelError: The message says the limit.
-
     >>> require_at_most(10_000, points=20)
     """
     for name, count in counts.items():
@@ -52,8 +45,6 @@ def require_at_most(most: int, **counts: int) -> None:
 
 def few(name: str, values: Iterable[Any], most: int) -> list[Any]:
     """Return the items of what may be endless.
-
-    Raises ModelError: There are more than a limit, or the values cannot be gone through.
 
     >>> few("points", iter([0.5, 1.0]), most=10_000)
     [0.5, 1.0]
@@ -84,10 +75,7 @@ def require_callback(callback: object, n_jobs: int) -> None:
 
 
 def require_positive(**values: object) -> None:
-    """Refuse a value that is not a finite number above 0.
-
-    Raises ModelError: Not a number, not finite, or not positive.
-    """
+    """Refuse a value that is not a finite number above 0."""
     for name, value in values.items():
         if not finite_double(value) > 0.0:
             raise ModelError(f"{name}={shown(value)} is not a finite number > 0")
@@ -100,12 +88,9 @@ EXACT = 2**53
 def real_numbers(values: object, argument: str, error: type[CvxprivError] = DataError, copy: bool = True) -> Array:
     """Return an array of doubles that are the numbers given.
 
-    `argument`: Name of the values in messages.
-    `error`: Class of the error to raise.
-    `copy`: Whether the result is a copy where the values are doubles already; it lies in memory row by row.
-    Returns: Infinities and not-a-numbers pass: the caller checks its own range.
-    Raises DataError: Or the error asked for: ragged or endless nesting, masked or missing entries, texts, dates,
-    complex numbers, objects, whole numbers that no double holds.
+    `argument`: Name of the values in messages. `error`: Class of the error to raise. `copy`: Whether the result is a
+    copy where the values are doubles already; it lies in memory row by row. Returns: Infinities and not-a-numbers pass:
+    the caller checks its own range.
 
     >>> real_numbers([[1, 2.5]], "table")
     array([[1. , 2.5]])
@@ -136,8 +121,6 @@ def real_numbers(values: object, argument: str, error: type[CvxprivError] = Data
 
 def real_number(value: object, argument: str, expected: str) -> float:
     """Return one finite number as a double.
-
-    Raises ModelError: It is anything else; the message ends with what is ``expected``.
 
     >>> real_number("1", "rate", "a fraction of H(X)")
     Traceback (most recent call last):
@@ -183,10 +166,7 @@ def is_missing(value: object) -> bool:
 
 
 def as_array(values: object, argument: str, error: type[CvxprivError] = DataError) -> np.ndarray[Any, Any]:
-    """Return an array of whatever the values are.
-
-    Raises DataError: Or the error asked for: they are ragged, nested without an end, sparse, or refuse.
-    """
+    """Return an array of whatever the values are."""
     if hasattr(values, "toarray"):
         raise error(f"{argument} is sparse: expected a dense array; pass {argument}.toarray()")
     if np.ma.isMaskedArray(values):
@@ -232,8 +212,6 @@ def _require_exact(array: np.ndarray[Any, Any], argument: str, error: type[Cvxpr
 
 def names_in(text: str) -> tuple[str, ...]:
     """Return the names in a text, separated by commas; quotes hold a name that contains one, as in a CSV file.
-
-    Raises DataError: A name is empty.
 
     >>> names_in('age, "height, cm"')
     ('age', 'height, cm')

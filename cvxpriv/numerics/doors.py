@@ -35,9 +35,6 @@ OPTIONS = (bool, int, float, str, type(None), Literal)
 def door(wrapped: Wrapped) -> Wrapped:
     """Name the wrong argument where a function, or a class's constructor or public method, fails because of its type.
 
-    Raises ModelError, or DataError where tables, arrays or files are expected: When it is called: it failed, and an
-    argument is of another type than its annotation.
-
     >>> @door
     ... def share(parts: int, names: Sequence[str] = ()) -> float:
     ...     return 1.0 / parts
@@ -58,10 +55,7 @@ def door(wrapped: Wrapped) -> Wrapped:
 
 
 def _require_type(name: str, value: object, annotation: object, cause: Exception) -> None:
-    """Refuse a value that is not of a type, by which a function failed.
-
-    Raises ModelError, or DataError where tables, arrays or files are expected.
-    """
+    """Refuse a value that is not of a type, by which a function failed."""
     if not _fits(name, value, annotation):
         kinds = set(_members(annotation))
         error = ModelError if kinds & {*OPTIONS, *map(get_origin, kinds)} & set(OPTIONS) else DataError

@@ -49,11 +49,7 @@ def _changed(folder: str) -> int:
 
 
 def extension(group: str, name: str) -> Any:
-    """Return the object that a package registered under a name.
-
-    Raises KeyError: No package registered it. ModelError: Its module cannot be imported, or lacks the object; the
-    message names the module, and any error that it raises.
-    """
+    """Return the object that a package registered under a name."""
     point = extensions(group)[name]
     try:
         return point.load()

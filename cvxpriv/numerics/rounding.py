@@ -16,8 +16,6 @@ def sum_rounding(terms: int) -> float:
     terms u/(1 - terms u), with u the unit roundoff (Higham, "Accuracy and Stability of Numerical Algorithms", 2002,
     section 3.1). It holds for a sum of products too, where each product counts as one term more.
 
-    Raises ModelError: There are so many terms that no bound is known.
-
     >>> f"{sum_rounding(1000):.2e}"
     '1.11e-13'
     """

@@ -50,19 +50,8 @@ RESAMPLED = 2e-8
 
 @dataclass(frozen=True)
 class Size:
-    """An estimate of what work takes.
-
-    Attributes
-    ----------
-    what : str
-        The work in words: "a mechanism of 8,834 x 8,835 cells".
-    seconds : float
-    held : float
-        Bytes of the arrays.
-    remedy : str
-        The remedy that makes it smaller.
-    logged : float
-        Bytes of the history, which grows with time.
+    """An estimate of what work takes. `what`: The work in words: "a mechanism of 8,834 x 8,835 cells". `held`: Bytes of
+    the arrays. `remedy`: The remedy that makes it smaller. `logged`: Bytes of the history, which grows with time.
     """
 
     what: str
@@ -105,8 +94,6 @@ class Size:
 def require_feasible(size: Size, oversize: bool | None = None) -> None:
     """Refuse work above the limits, unless that is wanted; None where it cannot be.
 
-    Raises ModelError: The message says the size, the limits and the remedy.
-
     >>> require_feasible(of_mechanism(2, 8834, 8835, starts=1, passes=500), oversize=False)
     Traceback (most recent call last):
     cvxpriv.errors.ModelError: a mechanism of 8,834 x 8,835 cells, 1 start, 500 passes can take 9.8 h and 12 GB, ...
@@ -123,11 +110,8 @@ def require_feasible(size: Size, oversize: bool | None = None) -> None:
 def of_mechanism(
     private: int, inputs: int, outputs: int, *, starts: int, passes: int, exact: bool = True, effort: float = 1.0
 ) -> Size:
-    """Return the size of a search for a mechanism.
-
-    `private`, `inputs`, `outputs`: Symbols of each.
-    `exact`: Whether exact updates do the work; else solvers.
-    `effort`: Number of plain passes that one pass costs.
+    """Return the size of a search for a mechanism. `private`, `inputs`, `outputs`: Symbols of each. `exact`: Whether
+    exact updates do the work; else solvers. `effort`: Number of plain passes that one pass costs.
     """
     starts, passes, cells = min(starts, MOST), min(passes, MOST), float(inputs) * min(outputs, MOST)
     if exact:
@@ -162,12 +146,10 @@ def of_learning(
 ) -> Size:
     """Return the size of a fit.
 
-    `rows`, `columns`: Size of the data of all parties or nodes together.
-    `stored`: Number of entries that are stored, fewer where the rows are sparse; None: all.
-    `blocks`: Problems that a pass solves.
-    `exact`: Whether exact updates do the work; else solvers.
-    `planned`: Numbers a pass that stand before the first one: a table of penalties.
-    `factors`: Numbers of the factored matrices.
+    `rows`, `columns`: Size of the data of all parties or nodes together. `stored`: Number of entries that are stored,
+    fewer where the rows are sparse; None: all. `blocks`: Problems that a pass solves. `exact`: Whether exact updates do
+    the work; else solvers. `planned`: Numbers a pass that stand before the first one: a table of penalties. `factors`:
+    Numbers of the factored matrices.
     """
     starts, passes = min(starts, MOST), min(passes, MOST)
     entries = (float(rows) * columns if stored is None else float(stored)) + float(factors)
@@ -180,7 +162,6 @@ def of_learning(
 
 def of_problem(entries: int, *, starts: int, passes: int, blocks: int = 1) -> Size:
     """Return the size of the search of a problem of cvxpy, each of whose blocks a solver solves in each pass.
-
     `entries`: Entries of all variables.
     """
     starts, passes = min(starts, MOST), min(passes, MOST)
@@ -212,9 +193,8 @@ def now() -> float:
 
 @contextmanager
 def processor_time(usual: bool) -> Iterator[None]:
-    """Measure `usual` limits, which nobody asked for, in the processor seconds of this thread, others by the clock.
-
-    On a busy machine a search then ends after the same work.
+    """Measure `usual` limits, which nobody asked for, in the processor seconds of this thread, others by the clock. On
+    a busy machine a search then ends after the same work.
     """
     before = _seconds.set(time.thread_time if usual else time.monotonic)
     try:

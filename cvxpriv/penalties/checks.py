@@ -38,8 +38,6 @@ class WithPenaltyMethods(Protocol):
 def verify_penalty(penalty: Penalty, interval: tuple[float, float], seed: int = 0) -> Verification:
     """Return the verification of a penalty.
 
-    Raises ModelError: It lacks a part of the contract; the message names the part.
-
     >>> import cvxpriv as cpv
     >>> from cvxpriv.penalties import MCP
     >>> cpv.verify(MCP(0.5, 3.0), (1e-2, 10.0)).passed

@@ -30,9 +30,8 @@ def violation(problem: cp.Problem) -> float:
 
 
 def figures(parts: Sequence[Part], blocks: Sequence[Block], *, passing: bool = False) -> Measure:
-    """Return the figures of each pass, per start: objective, largest violation, and residual of the whole problem.
-
-    They are measured after a pass: the block that was solved last stands at its optimum, and is not asked again.
+    """Return the figures of each pass, per start: objective, largest violation, and residual of the whole problem. They
+    are measured after a pass: the block that was solved last stands at its optimum, and is not asked again.
     """
     problem, shared = parts[0].problem, coupling(parts)
 
@@ -66,11 +65,8 @@ def stationarity(
     A point is stationary for the whole problem where one set of multipliers makes it stationary in each block. A
     constraint of one block has the best multipliers there; one that couples blocks must have the same in all of them,
     those that are best for one of the blocks: the least of these is returned, which bounds the residual from above.
-    Where what couples the blocks has kinks this says only that no block alone can move.
-
-    `blocks`: The blocks of the parts.
-    `at`: The values of every variable.
-    `shared`: The result of `coupling` for the parts, where it is known.
+    Where what couples the blocks has kinks this says only that no block alone can move. `blocks`: The blocks of the
+    parts. `at`: The values of every variable. `shared`: The result of `coupling` for the parts, where it is known.
     """
     alone = [block.residual(at, at) for block in blocks]
     shared = coupling(parts) if shared is None else shared

@@ -38,12 +38,9 @@ _LENGTH = struct.Struct("!Q")
 
 @dataclass(frozen=True)
 class Ending:
-    """The ending of an isolated call.
-
-    `status`: ``"returned"``, ``"raised"``, ``"crashed"`` or ``"timed out"``.
-    `value`: The returned value.
-    `error`: The error in a sentence, for any other ending.
-    `seconds`: Wall time of the call.
+    """The ending of an isolated call. `status`: ``"returned"``, ``"raised"``, ``"crashed"`` or ``"timed out"``.
+    `value`: The returned value. `error`: The error in a sentence, for any other ending. `seconds`: Wall time of the
+    call.
     """
 
     status: str
@@ -56,7 +53,6 @@ def isolated(function: Callable[..., Any], *arguments: Any, time_limit: float | 
     """Call a function in a new process and wait for it.
 
     `time_limit`: Seconds for the call, after which its process is killed. None is `TIME_LIMIT`.
-    Raises ModelError: The function or its arguments cannot be sent to another process, or the limit is not positive.
 
     >>> isolated(max, 1, 2).value
     2
@@ -70,7 +66,6 @@ def isolated(function: Callable[..., Any], *arguments: Any, time_limit: float | 
 
 class Worker:
     """A process that does one call after the other; a call that ends it, or is late, costs a new process for the next.
-
     A function that comes again finds its own attributes again: a block its compiled problem.
     """
 

@@ -24,23 +24,14 @@ from cvxpriv.numerics.packages import extension, extensions
 class SolverSpec:
     """One row of the solver table.
 
-    Attributes
-    ----------
-    name : str
-        Name in cvxpy's spelling.
-    cones : frozenset of str
-        Among zero, nonneg, soc, exp, power, psd; `quadratic` when it takes a quadratic objective.
-    tolerance : float
-        Default feasibility and gap: the accuracy that the solver reaches on well-scaled entropy blocks. Requesting more
-        than it can do costs its full iteration limit and an `optimal_inaccurate`.
-    options : callable
-        Maps a tolerance to the full set of options, which every solve passes.
-    licence : str
-        Licence of the solver itself.
-    note : str
-        A caution for users of the solver.
-    main_option : str
-        The option that sets the accuracy of a solution; empty where no single number does.
+    `name`: Name in cvxpy's spelling.
+    `cones`: Among zero, nonneg, soc, exp, power, psd; `quadratic` when it takes a quadratic objective.
+    `tolerance`: Default feasibility and gap: the accuracy that the solver reaches on well-scaled entropy blocks.
+    Requesting more than it can do costs its full iteration limit and an `optimal_inaccurate`.
+    `options`: Maps a tolerance to the full set of options, which every solve passes.
+    `licence`: Licence of the solver itself.
+    `note`: A caution for users of the solver.
+    `main_option`: The option that sets the accuracy of a solution; empty where no single number does.
     """
 
     name: str
@@ -56,9 +47,8 @@ class SolverSpec:
         return {**self.options(self.tolerance if tolerance is None else tolerance), **own}
 
     def timed_options(self, tolerance: float | None, seconds: float = 60.0) -> dict[str, Any]:
-        """Return the whole option set with a limit on the clock, for a solve that nobody waits for by name.
-
-        ECOS has no clock: 200 iterations are its limit.
+        """Return the whole option set with a limit on the clock, for a solve that nobody waits for by name. ECOS has no
+        clock: 200 iterations are its limit.
         """
         clock = {"CLARABEL": "time_limit", "SCS": "time_limit_secs"}.get(self.name)
         return self.full_options(tolerance, {clock: seconds} if clock else {})
@@ -71,19 +61,16 @@ class SolverSpec:
 
 
 def _clarabel(tolerance: float) -> dict[str, Any]:
-    """Return options for gap, feasibility and certificates to the tolerance.
-
-    `tol_ktratio`, which tells a solution from a certificate, follows when the tolerance is tighter than its default of
-    1e-6 allows for.
+    """Return options for gap, feasibility and certificates to the tolerance. `tol_ktratio`, which tells a solution from
+    a certificate, follows when the tolerance is tighter than its default of 1e-6 allows for.
     """
     names = ("tol_gap_abs", "tol_gap_rel", "tol_feas", "tol_infeas_abs", "tol_infeas_rel")
     return {**dict.fromkeys(names, tolerance), "tol_ktratio": min(1e-6, 100 * tolerance), "max_iter": 200}
 
 
 def _scs(tolerance: float) -> dict[str, Any]:
-    """Return options for residuals to the tolerance, with a limit that keeps a hopeless block to seconds.
-
-    A funnel's q block at 4 x 16 took half a minute to 50,000 iterations and was inaccurate there too.
+    """Return options for residuals to the tolerance, with a limit that keeps a hopeless block to seconds. A funnel's q
+    block at 4 x 16 took half a minute to 50,000 iterations and was inaccurate there too.
     """
     return {"eps_abs": tolerance, "eps_rel": tolerance, "eps_infeas": min(1e-7, tolerance), "max_iters": 10_000}
 
@@ -230,9 +217,6 @@ DEFAULT_CHAIN = among_installed("CLARABEL", "ECOS", "SCS")
 
 def solver_spec(name: str) -> SolverSpec:
     """Return the table's row for a solver; one without options for another solver that cvxpy finds here.
-
-    Raises ModelError: Neither the table nor cvxpy has such a solver, or it is not installed; or another package's row
-    is not valid.
 
     >>> solver_spec("clarabel").licence
     'Apache-2.0'

@@ -134,9 +134,8 @@ def measure(
     constraints: Constraints = (),
     gap: float = 0.0,
 ) -> Measure:
-    """Return the figures of a state, per start: objective, primal, stationarity, kkt; V^t for a non-convex loss.
-
-    `gap`: > 0 adds the figure `gap`: see `kkt.relative_gap`.
+    """Return the figures of a state, per start: objective, primal, stationarity, kkt; V^t for a non-convex loss. `gap`:
+    > 0 adds the figure `gap`: see `kkt.relative_gap`.
     """
 
     def one(view: Values) -> dict[str, float]:
@@ -168,9 +167,8 @@ def figures_of(found: kkt.SharingResiduals, objective: float, view: Values) -> d
 def residuals_with_constraints(
     problem: Problem, scheme: Scheme, factors: Sequence[Factor], view: Values, constraints: Constraints
 ) -> kkt.SharingResiduals:
-    """Return the residuals of one start; a party with constraints has the residual of its own block there.
-
-    A user's constraint has no closed distance: the party is stationary where its block would stay.
+    """Return the residuals of one start; a party with constraints has the residual of its own block there. A user's
+    constraint has no closed distance: the party is stationary where its block would stay.
     """
     found = kkt.residuals(problem, factors, view)
     if not constraints:
@@ -191,11 +189,9 @@ UNEQUAL, BY = 5.0, 2.0
 
 
 def balance(problem: Problem, factors: Sequence[Factor]) -> Update:
-    """Return the step that doubles rho while S = z lags behind, and halves it while stationarity does.
-
-    He, Yang and Wang (2000); Boyd et al. (2011), 3.4.1; relative residuals: Wohlberg (2017).
-
-    It writes `rho`, and `passes`, the number of passes.
+    """Return the step that doubles rho while S = z lags behind, and halves it while stationarity does. He, Yang and
+    Wang (2000); Boyd et al. (2011), 3.4.1; relative residuals: Wohlberg (2017). It writes `rho`, and `passes`, the
+    number of passes.
     """
 
     def step(state: Values) -> Values:

@@ -35,9 +35,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Assumptions:
-    """The assumptions of SHARING for one problem and one penalty.
-
-    `scheme`: The scheme whose right conditions are given.
+    """The assumptions of SHARING for one problem and one penalty. `scheme`: The scheme whose right conditions are
+    given.
     """
 
     rows: tuple[Row, ...]
@@ -65,11 +64,7 @@ LEAST_RHO = 1e-100
 
 
 def require_guarantee(problem: Problem, scheme: Scheme, rho: float) -> None:
-    """Refuse a penalty with which the z step has several minima; warn where a scheme may diverge.
-
-    Raises ModelError: The loss is not convex and the penalty too small, or so small or large that its products are no
-    doubles.
-    """
+    """Refuse a penalty with which the z step has several minima; warn where a scheme may diverge."""
     if not LEAST_RHO <= rho <= 1.0 / LEAST_RHO:
         raise ModelError(f"rho={rho:g} is beyond {LEAST_RHO:g} to {1.0 / LEAST_RHO:g}: choose one near 1")
     r = float(scheme.weight(np.asarray(rho), problem.parties))

@@ -23,10 +23,7 @@ START = 0.01
 
 @dataclass(frozen=True, eq=False)
 class SGDRun(Fitted):
-    """A fit by `sgd`.
-
-    `history`: One row per epoch: epoch, objective.
-    """
+    """A fit by `sgd`. `history`: One row per epoch: epoch, objective."""
 
     history: pd.DataFrame
 
@@ -44,12 +41,9 @@ def sgd(
     It works on minibatches: the parties send their local predictions D_m x_m of its samples. Each receives the slope of
     the loss at their sum, and moves its own x_m by it, then by the proximal step of lam R_m. An epoch exchanges as much
     as one pass of ADMM: one number per sample and party. FDML's parties may lag behind each other; here none does.
-
-    `step`: Step of the averaged loss in the first epoch; in epoch t it is step/sqrt(t).
-    `batch`: Number of samples in a minibatch.
-    `seed`: Seed of the start and of the order of the samples.
-    `callback`: `callback(epoch, coefficients)` after each epoch.
-    Raises ModelError: An option is out of range, or the step so large that the coefficients overflow.
+    `step`: Step of the averaged loss in the first epoch; in epoch t it is step/sqrt(t). `batch`: Number of samples in a
+    minibatch. `seed`: Seed of the start and of the order of the samples. `callback`: `callback(epoch, coefficients)`
+    after each epoch.
 
     Examples
     --------
@@ -82,13 +76,10 @@ def sgd(
 def pooled(problem: Problem, parties: Sequence[int] | None = None, **options: Any) -> Fitted:
     """Fit by scikit-learn on the columns of all parties together, or of some of them.
 
-    `problem`: The problem, with the logistic or the squared loss and R_m = (1/2)||x||^2.
-    `parties`: The parties whose columns are used: (0,) is the first party alone. None is all.
-    `**options`: Options of scikit-learn's LogisticRegression (unless given: solver="newton-cholesky") or Ridge;
-    tol=1e-10 for both.
-    Returns: The fit, which predicts on the columns of these parties.
-    Raises ModelError: scikit-learn is missing, another loss or penalty, lam = 0 with the logistic loss, or no such
-    party.
+    `problem`: The problem, with the logistic or the squared loss and R_m = (1/2)||x||^2. `parties`: The parties whose
+    columns are used: (0,) is the first party alone. None is all. `**options`: Options of scikit-learn's
+    LogisticRegression (unless given: solver="newton-cholesky") or Ridge; tol=1e-10 for both. Returns: The fit, which
+    predicts on the columns of these parties.
     """
     chosen = list(range(problem.parties)) if parties is None else list(parties)
     if not chosen or not set(chosen) <= set(range(problem.parties)):

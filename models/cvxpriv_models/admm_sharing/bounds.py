@@ -30,11 +30,8 @@ ROUNDING = 1e-12
 
 
 def public_bounds(adjacency: str, parties: int, given: dict[str, Bound]) -> tuple[float, ...]:
-    """Return the bound of each party; inf where none is given.
-
-    `given`: Bounds `row_bound`, `column_bound`, `cell_bound`: a number for all parties, one per party, or None.
-    Raises PrivacyError: There is no such relation, a bound belongs to another relation, or a bound is not a finite
-    number > 0.
+    """Return the bound of each party; inf where none is given. `given`: Bounds `row_bound`, `column_bound`,
+    `cell_bound`: a number for all parties, one per party, or None.
     """
     if adjacency not in ADJACENCIES:
         raise PrivacyError(f"adjacency={adjacency!r} is no neighbouring relation: {suggest(adjacency, ADJACENCIES)}")
@@ -54,13 +51,8 @@ def public_bounds(adjacency: str, parties: int, given: dict[str, Bound]) -> tupl
 
 
 def within(problem: Problem, adjacency: str, bounds: tuple[float, ...], clip_data: bool) -> tuple[Part, ...]:
-    """Return the parties' columns within their bounds: unchanged, or clipped where that was asked for.
-
-    Rows and columns are scaled down to their bound, and cells are clipped at it, each on its own: neighbours stay
-    neighbours.
-
-    Raises PrivacyError: The data exceed a bound, and clipping was not asked for. The excess is not stated: it would
-    reveal something of the data.
+    """Return the parties' columns within their bounds: unchanged, or clipped where that was asked for. Rows and columns
+    are scaled down to their bound, and cells are clipped at it, each on its own: neighbours stay neighbours.
     """
     name = ADJACENCIES[adjacency][0]
     parts = []

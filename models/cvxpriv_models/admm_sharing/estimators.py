@@ -191,10 +191,7 @@ class VerticalLogisticRegression(BinaryLogisticClassifier):
 def column_groups(groups: object, columns: int, names: list[str] | None) -> list[npt.NDArray[np.intp]]:
     """Return the positions of each party's columns.
 
-    `groups`: See `VerticalLogisticRegression`.
-    `names`: Names of the columns.
-    Raises DataError: The number of parties is not valid, a group is empty, or a column is unknown or not in exactly one
-    group.
+    `groups`: See `VerticalLogisticRegression`. `names`: Names of the columns.
 
     Examples
     --------

@@ -42,14 +42,9 @@ DEGENERATE = (
 
 @dataclass(frozen=True, eq=False)
 class NotPrivate(Fitted):
-    """The results of a private fit that no guarantee covers: coefficients, predictions, times.
-
-    Coefficients are the mean over the passes since the first release. Each party computes its own, and keeps them.
-
-    Attributes
-    ----------
-    seconds : float
-        Wall time; not in a file.
+    """The results of a private fit that no guarantee covers: coefficients, predictions, times. Coefficients are the
+    mean over the passes since the first release. Each party computes its own, and keeps them. `seconds`: Wall time; not
+    in a file.
     """
 
     seconds: float = field(default=float("nan"), metadata=UNSAVED)
@@ -59,25 +54,15 @@ class NotPrivate(Fitted):
 class PrivateSharingRun(PrivateLearningRun):
     """The result of a private fit: its releases, and behind `not_private` the rest.
 
-    Attributes
-    ----------
-    loss_name : str
-    classes : ndarray, (2,), optional
-        The user's labels for -1 and 1; None for a residual loss.
-    columns : tuple of int
-        Number of columns of each party.
-    accounting : Accounting
-        Accounting of the ledger: exact composition, the looser rules beside it, and Corollary 1 as printed.
-    released : mapping of str to ndarray
-        The public values at the end: `v/m` (N,), `z`, `y`, `noise/m`, `sensitivity/m`, `kept/m`, the `weights`, and the
-        `labels` that the centre used: public ones, or flipped ones, which its dual shows.
-    warnings : tuple of str
-        Quantities that the guarantee does not cover.
-    history : DataFrame
-        One row per pass, public figures only: iteration, gap (||S - z||), and for each party noise, sensitivity and the
-        part kept.
-    hidden : NotPrivate, optional
-        See `not_private`.
+    `classes`, (2,): The user's labels for -1 and 1; None for a residual loss.
+    `columns`: Number of columns of each party.
+    `accounting`: Accounting of the ledger: exact composition, the looser rules beside it, and Corollary 1 as printed.
+    `released`: The public values at the end: `v/m` (N,), `z`, `y`, `noise/m`, `sensitivity/m`, `kept/m`, the `weights`,
+    and the `labels` that the centre used: public ones, or flipped ones, which its dual shows.
+    `warnings`: Quantities that the guarantee does not cover.
+    `history`: One row per pass, public figures only: iteration, gap (||S - z||), and for each party noise, sensitivity
+    and the part kept.
+    `hidden`: See `not_private`.
     """
 
     model: ClassVar[str] = "ADMMSharing"

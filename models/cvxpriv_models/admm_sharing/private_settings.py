@@ -66,10 +66,7 @@ def settings_of(
     clip_data: bool = False,
     noise: str = "gaussian",
 ) -> PrivateSettings:
-    """Return the settings, with defaults from public numbers; see `ADMMSharing.solve_private`.
-
-    Raises PrivacyError: There is no budget, or no public bound that goes with the relation.
-    """
+    """Return the settings, with defaults from public numbers; see `ADMMSharing.solve_private`."""
     relation = relation_of(problem.schema, adjacency)
     planned(epsilon, delta, labels, noise, relation)
     assert epsilon is not None
@@ -99,10 +96,7 @@ def settings_of(
 
 
 def planned(epsilon: float | None, delta: float | None, labels: str, noise: str, adjacency: str) -> Plan:
-    """Return what a fit is going to spend, from its options alone: flipped labels, and all shares together.
-
-    Raises PrivacyError: There is no budget.
-    """
+    """Return what a fit is going to spend, from its options alone: flipped labels, and all shares together."""
     if epsilon is None or delta is None:
         raise PrivacyError(
             f"epsilon={epsilon!r} and delta={delta!r}: shares get Gaussian noise, which needs both; pass for example "
@@ -134,10 +128,8 @@ def _by_schema(
 
 
 def kappas(problem: Problem, scheme: Scheme, rho: float, constrained: bool) -> tuple[float, ...]:
-    """Return lam c / rho of each party whose step is the ridge step of a public target; 0 for the others.
-
-    A user's constraint makes it another step, and the proximal scheme depends on the party's own, private,
-    coefficients.
+    """Return lam c / rho of each party whose step is the ridge step of a public target; 0 for the others. A user's
+    constraint makes it another step, and the proximal scheme depends on the party's own, private, coefficients.
     """
     if scheme.proximal or constrained:
         return (0.0,) * problem.parties
@@ -145,10 +137,8 @@ def kappas(problem: Problem, scheme: Scheme, rho: float, constrained: bool) -> t
 
 
 def require_bounded(problem: Problem, settings: PrivateSettings, constrained: bool) -> None:
-    """Refuse a run of unbounded sensitivity, and labels that cannot be flipped.
-
-    `constrained`: Whether a user's constraint applies to some party's coefficients.
-    Raises PrivacyError: Either of these holds.
+    """Refuse a run of unbounded sensitivity, and labels that cannot be flipped. `constrained`: Whether a user's
+    constraint applies to some party's coefficients.
     """
     scheme = scheme_named(settings.method)
     if settings.labels == "held" and not problem.loss.margin:

@@ -103,10 +103,7 @@ USUAL = "averaged"
 
 
 def scheme_named(scheme: str, *, direct: bool = False) -> Scheme:
-    """Return the scheme of a name; `printed` has no direct steps.
-
-    Raises ModelError: There is no such scheme.
-    """
+    """Return the scheme of a name; `printed` has no direct steps."""
     if scheme not in SCHEMES:
         raise ModelError(f"method={scheme!r} is not a scheme of ADMM sharing: {suggest(str(scheme), SCHEMES)}")
     return replace(SCHEMES[scheme], direct=direct and scheme != "printed")

@@ -159,10 +159,9 @@ SHARE = 1e-12
 
 
 def squarem(problem: Problem) -> Accelerator:
-    """Two joint steps, then a third from P(S|U) extrapolated by the ratio of first to second differences, per start.
-
-    A start takes the third where its F is larger, so F rises as under plain steps. Varadhan and Roland (2008), scheme
-    S3. Where plain steps need thousands, tens of these reach a stationary point.
+    """Two joint steps, then a third from P(S|U) extrapolated by the ratio of first to second differences, per start. A
+    start takes the third where its F is larger, so F rises as under plain steps. Varadhan and Roland (2008), scheme S3.
+    Where plain steps need thousands, tens of these reach a stationary point.
     """
 
     def accelerate(body: Callable[[Values], dict[str, Array]], state: dict[str, Array], iteration: int) -> Values:
@@ -198,17 +197,11 @@ POINTS = 2001
 class Moduli:
     """The moduli of Bregman ADMM, IAS (29), with the kernel (c/2)||.||^2: those needed, and those present.
 
-    Attributes
-    ----------
-    l_f : float
-        Lipschitz constant of f' on [floor, 1/floor]; inf at floor 0, and for an f with a kink.
-    l_g : float
-        2 beta l_f / floor^2, Lemma 8.
-    c, rho : float
-        The modulus of the kernels, and the penalty.
-    rho_needed : float
-        The least rho with which the step of Lemma 10, corrected by the multiplier's -||dLambda||^2 / rho, provably
-        rises: max(6 l_g^2 / (c - l_g), 6 (l_g^2 + 2 c^2) / c); inf for c <= l_g.
+    `l_f`: Lipschitz constant of f' on [floor, 1/floor]; inf at floor 0, and for an f with a kink.
+    `l_g`: 2 beta l_f / floor^2, Lemma 8.
+    `c`, `rho`: The modulus of the kernels, and the penalty.
+    `rho_needed`: The least rho with which the step of Lemma 10, corrected by the multiplier's -||dLambda||^2 / rho,
+    provably rises: max(6 l_g^2 / (c - l_g), 6 (l_g^2 + 2 c^2) / c); inf for c <= l_g.
     """
 
     l_f: float

@@ -29,9 +29,8 @@ FREE_STARTS, FREE_STEPS, APART = 8, 20, 1e-6
 def initial(
     problem: Problem, constraints: Constraints, method: str, count: int, seed: int, engine: Engine
 ) -> tuple[Array, Sequence[str]]:
-    """Return `count` mechanisms, (count, |Y|, |U|), and where each comes from.
-
-    With constraints every other one is where a start ends without them: the first joint step brings it inside.
+    """Return `count` mechanisms, (count, |Y|, |U|), and where each comes from. With constraints every other one is
+    where a start ends without them: the first joint step brings it inside.
     """
     if method not in (AUTO, "joint"):
         return random_starts(problem, count, seed), ["random"] * count
@@ -61,10 +60,9 @@ def _free_ends(problem: Problem, seed: int, chosen: Sequence[tuple[str, Array]])
 
 
 def fitted(problem: Problem, mechanism: Array) -> Array:
-    """Return a mechanism with |U| outputs and the floor, as the one start (1, |Y|, |U|).
-
-    Where outputs are too many, those join that lose least. Where they are too few, the likeliest is split into equal
-    ones: that changes neither accuracy nor leakage, and leaves none empty. A floor takes from all outputs alike.
+    """Return a mechanism with |U| outputs and the floor, as the one start (1, |Y|, |U|). Where outputs are too many,
+    those join that lose least. Where they are too few, the likeliest is split into equal ones: that changes neither
+    accuracy nor leakage, and leaves none empty. A floor takes from all outputs alike.
     """
     if mechanism.shape[1] > problem.size_u:
         mechanism = merged(problem, mechanism, problem.size_u)
@@ -79,10 +77,7 @@ def fitted(problem: Problem, mechanism: Array) -> Array:
 
 
 def given(problem: Problem, init: ArrayLike) -> tuple[Array, Sequence[str]]:
-    """Return a user's starts as (starts, |Y|, |U|), and "init" for each.
-
-    Raises ModelError: They do not fit the model, or are no mechanisms at or above the floor.
-    """
+    """Return a user's starts as (starts, |Y|, |U|), and "init" for each."""
     mechanisms = given_mechanisms(init, (problem.p_y.size, problem.size_u))
     for position, mechanism in enumerate(mechanisms):
         if mechanism.min() < problem.floor:

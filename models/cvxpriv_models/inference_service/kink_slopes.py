@@ -22,10 +22,8 @@ from .row_roots import jump_at
 
 
 class Kinks(NamedTuple):
-    """Cells at kinks, arrays (B, |Y|, |U|) each.
-
-    `distance` is |p - q/kink| to the nearest kink; `fall` is by how much f' is less on its left; `rise` is by how much
-    f_x is more there.
+    """Cells at kinks, arrays (B, |Y|, |U|) each. `distance` is |p - q/kink| to the nearest kink; `fall` is by how much
+    f' is less on its left; `rise` is by how much f_x is more there.
     """
 
     near: npt.NDArray[np.bool_]
@@ -52,10 +50,8 @@ def kinks_near(problem: Problem, mechanism: Array, within: float) -> Kinks:
 
 
 def least_at_kinks(problem: Problem, kinks: Kinks, s: Array) -> Array:
-    """Return s with f' at kinks chosen so that sum_y p(y) [(1 - |U| floor) max_u s + floor sum_u s] is least.
-
-    `s`, (B, |Y|, |U|): Slopes, with the derivative from the right at kinks; NaN at symbols that are never sent, which
-    stay.
+    """Return s with f' at kinks chosen so that sum_y p(y) [(1 - |U| floor) max_u s + floor sum_u s] is least. `s`, (B,
+    |Y|, |U|): Slopes, with the derivative from the right at kinks; NaN at symbols that are never sent, which stay.
     """
     result = s.copy()
     for start in np.flatnonzero(kinks.near.any(axis=(1, 2))):

@@ -41,15 +41,10 @@ AT_KINK, AT_ONCE = 1e-6, 1e-11
 class ServiceResiduals:
     """Residuals of IAS (1), one entry per start, (B,).
 
-    Attributes
-    ----------
-    stationarity : array
-        max_yu |min(p - floor, nu_y - s_yu)| over the symbols that are sent, nu the best one for each row.
-    feasibility : array
-        The worst row sum, or cell below the floor.
-    unused : array of int
-        Symbols that no row sends. F has no derivative there, and they are left out of `stationarity`: a mechanism is
-        judged among those on the symbols that it uses.
+    `stationarity`: max_yu |min(p - floor, nu_y - s_yu)| over the symbols that are sent, nu the best one for each row.
+    `feasibility`: The worst row sum, or cell below the floor.
+    `unused`: Symbols that no row sends. F has no derivative there, and they are left out of `stationarity`: a mechanism
+    is judged among those on the symbols that it uses.
     """
 
     stationarity: Array
@@ -81,10 +76,9 @@ class PointResiduals:
 
 
 def slopes(problem: Problem, mechanism: Array, posterior: Array, kinks: Kinks | None = None) -> Array:
-    """s_yu, (B, |Y|, |U|): exact limits at empty cells, NaN at symbols that are never sent.
-
-    It is inf where f_x falls to -inf at an empty cell, as that of -log t does: such a cell is never optimal. It is -inf
-    where D is infinite. At the cells of `kinks` the derivative is that from the right of the kink.
+    """s_yu, (B, |Y|, |U|): exact limits at empty cells, NaN at symbols that are never sent. It is inf where f_x falls
+    to -inf at an empty cell, as that of -log t does: such a cell is never optimal. It is -inf where D is infinite. At
+    the cells of `kinks` the derivative is that from the right of the kink.
     """
     p_y, beta = problem.p_y, problem.beta
     m = (p_y @ mechanism)[..., None, :]
@@ -99,10 +93,9 @@ def slopes(problem: Problem, mechanism: Array, posterior: Array, kinks: Kinks | 
 
 
 def residuals(problem: Problem, mechanism: Array) -> ServiceResiduals:
-    """Residuals of IAS (1) at mechanisms (B, |Y|, |U|), or one (|Y|, |U|), each at its own posterior (9).
-
-    A cell near a kink of f counts as standing there, and its distance as a residual: near is `AT_KINK`, or `AT_ONCE`
-    where that leaves less.
+    """Residuals of IAS (1) at mechanisms (B, |Y|, |U|), or one (|Y|, |U|), each at its own posterior (9). A cell near a
+    kink of f counts as standing there, and its distance as a residual: near is `AT_KINK`, or `AT_ONCE` where that
+    leaves less.
     """
     mechanism = np.asarray(mechanism, dtype=float).reshape(-1, problem.p_y.size, problem.size_u)
     own = closed_form.posterior(mechanism, problem.p_y, problem.p_s_given_y)
@@ -121,7 +114,6 @@ def residuals(problem: Problem, mechanism: Array) -> ServiceResiduals:
 
 def joint_gap(problem: Problem, mechanism: Array, posterior: Array) -> Array:
     """Return a certified bound of how far F of (10) at `mechanism` is below its optimum at `posterior`, (B,).
-
     `mechanism`: (B, |Y|, |U|). `posterior`: (B, |S|, |U|).
     """
     pieces = linear_pieces.pieces_of(problem.divergence)

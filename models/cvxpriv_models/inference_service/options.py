@@ -90,10 +90,7 @@ class SolveOptions(shared.SolveOptions, total=False):
 
 
 def require_solvable(problem: Problem, constraints: Constraints, method: str) -> None:
-    """Refuse a method that does not go with the constraints.
-
-    Raises ModelError: The constraints ask for another method.
-    """
+    """Refuse a method that does not go with the constraints."""
     if not constraints or method in (AUTO, "joint"):
         return
     if method not in ROW_CONSTRAINTS:

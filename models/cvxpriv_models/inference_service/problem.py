@@ -27,13 +27,9 @@ SLACK = 1e-9
 
 @dataclass(frozen=True)
 class Problem:
-    """The data of IAS (1), validated. The server infers S, the user holds the data Y, and U is sent.
-
-    `table`: P(S, Y), (|S|, |Y|); its private symbols are S, its public ones Y.
-    `beta`: The weight of privacy, > 0.
-    `divergence`: f of the leakage E[f(p(u)/p(u|y))].
-    `size_u`: |U|.
-    `floor`: The paper's epsilon, the least p(u|y); 0 is legal.
+    """The data of IAS (1), validated. The server infers S, the user holds the data Y, and U is sent. `table`: P(S, Y),
+    (|S|, |Y|); its private symbols are S, its public ones Y. `beta`: The weight of privacy, > 0. `divergence`: f of the
+    leakage E[f(p(u)/p(u|y))]. `size_u`: |U|. `floor`: The paper's epsilon, the least p(u|y); 0 is legal.
     """
 
     table: JointTable
@@ -66,11 +62,7 @@ class Problem:
         size_u: int | None = None,
         floor: float = 0.0,
     ) -> Problem:
-        """Validate what a user passes; `size_u` None is |Y| + 1.
-
-        Raises DataError: The table is no joint distribution.
-        Raises ModelError: beta, the divergence, `size_u` or `floor` is out of range, or the floor leaves rows no room.
-        """
+        """Validate what a user passes; `size_u` None is |Y| + 1."""
         table = p_sy if isinstance(p_sy, JointTable) else JointTable.from_array(p_sy)
         weight = real_number(beta, "beta", "a weight > 0, for example 0.5")
         if weight <= 0.0:

@@ -22,10 +22,8 @@ NARROW = 4.0 * float(np.finfo(float).eps)
 
 
 def row_roots(divergence: FDivergence, level: Array, q: Array, weight: Array | float, beta: float) -> Array:
-    """The root x >= 0 of ``beta f_x(x, q) + weight x = level``; 0 where the left side is above at x = 0.
-
-    `level`, `q`, `weight`: They broadcast; weight > 0, q >= 0. A level of -inf gives 0.
-    Returns: x, of the broadcast shape.
+    """The root x >= 0 of ``beta f_x(x, q) + weight x = level``; 0 where the left side is above at x = 0. `level`, `q`,
+    `weight`: They broadcast; weight > 0, q >= 0. A level of -inf gives 0. Returns: x, of the broadcast shape.
     """
     level, q, weight = (np.asarray(one) for one in np.broadcast_arrays(level, q, weight))
     with np.errstate(all="ignore"):

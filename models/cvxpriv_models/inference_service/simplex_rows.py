@@ -28,13 +28,9 @@ UNREACHABLE = -1e9
 def solve_rows(
     divergence: FDivergence, start: Array, kappa: Array, q: Array, beta: float, weight: float, floor: float
 ) -> Array:
-    """Solve the row block.
-
-    `start`, (B, |U|): First point, usually the last row.
-    `kappa`, (B, |U|): -D - lam + rho c; -inf puts the cell at the floor.
-    `q`: (B, |U|).
-    `beta`, `weight`, `floor`: weight = rho p(y) > 0.
-    Returns: x, (B, |U|), rows sum to 1 to rounding.
+    """Solve the row block. `start`, (B, |U|): First point, usually the last row. `kappa`, (B, |U|): -D - lam + rho c;
+    -inf puts the cell at the floor. `q`: (B, |U|). `beta`, `weight`, `floor`: weight = rho p(y) > 0. Returns: x, (B,
+    |U|), rows sum to 1 to rounding.
     """
     least = np.isneginf(kappa)
     if least.any():
@@ -55,10 +51,9 @@ def solve_rows(
 def quick_rows(
     slopes: Slopes, x: Array, kappa: Array, q: Array, beta: float, weight: float, floor: float
 ) -> tuple[Array, bool]:
-    """Newton on (x, nu) until every start has settled; the second return says whether all did.
-
-    A cell at the floor stays out of the step while its slope says so. Steps are taken in log(x + shift), in which the
-    equations are nearly straight: shift 0 where f_x is steep at 0, else q.
+    """Newton on (x, nu) until every start has settled; the second return says whether all did. A cell at the floor
+    stays out of the step while its slope says so. Steps are taken in log(x + shift), in which the equations are nearly
+    straight: shift 0 where f_x is steep at 0, else q.
     """
     bottom = max(floor, TINY) if slopes.steep_x else floor
     top = 1.0 - (x.shape[-1] - 1) * floor

@@ -68,10 +68,7 @@ METHODS = ("gist",)
 
 
 def schedule(problem: Problem, step: str, accelerate: str, search: Search, tol: float, limit: int) -> Loop:
-    """Return the whole algorithm: passes until the KKT residual of ISTDP (2) is at most `tol`.
-
-    Raises ModelError: There is no such rule for the step, or the penalty does not suit the acceleration.
-    """
+    """Return the whole algorithm: passes until the KKT residual of ISTDP (2) is at most `tol`."""
     return gist(problem, step, search, tol, limit, _acceleration(problem, accelerate, tol))
 
 

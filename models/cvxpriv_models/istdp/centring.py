@@ -52,13 +52,9 @@ STEP = "mean and second moment"
 
 @dataclass(frozen=True, eq=False)
 class Centre:
-    """The released moments of the columns, in the units of these.
-
-    `mean`: (d,).
-    `spread`, (d, d): Second moment about the mean. Noise may leave it with negative eigenvalues.
-    `bound`: The norm R to which rows were shortened.
-    `deviation`: Standard deviation of the noise in an entry on the diagonal of `spread`.
-    `left`: The mu that is left.
+    """The released moments of the columns, in the units of these. `mean`: (d,). `spread`, (d, d): Second moment about
+    the mean. Noise may leave it with negative eigenvalues. `bound`: The norm R to which rows were shortened.
+    `deviation`: Standard deviation of the noise in an entry on the diagonal of `spread`. `left`: The mu that is left.
     """
 
     mean: Array
@@ -121,9 +117,8 @@ def moments(design: Design, divisor: int) -> Array:
 
 
 def moments_sensitivity(divisor: int, features: int, adjacency: str) -> float:
-    """Return the largest Euclidean norm by which a neighbour moves `moments`, as they are computed.
-
-    Each computed entry is a sum of rounded products; all of them together have size at most 2 a row.
+    """Return the largest Euclidean norm by which a neighbour moves `moments`, as they are computed. Each computed entry
+    is a sum of rounded products; all of them together have size at most 2 a row.
     """
     rows = divisor * (MOST_ROWS if adjacency == "add-remove" else 1)
     rounding = 4.0 * sum_rounding(rows + features + 16) * rows / divisor
@@ -142,10 +137,7 @@ def resolves(problem: Problem, divisor: int, mu: float, adjacency: str) -> bool:
 
 
 def require_centring(problem: Problem) -> None:
-    """Refuse what has no intercept, or no bound of a row's slope.
-
-    Raises ModelError: The problem is one of these, or has too many columns.
-    """
+    """Refuse what has no intercept, or no bound of a row's slope."""
     if not problem.intercept:
         raise ModelError(
             "centre='private' needs intercept=True: only an intercept makes coefficients of rows without their mean "

@@ -18,10 +18,7 @@ Design = Array | sp.csr_array
 
 
 def read_design(x: Any, least: int = 2) -> tuple[Design, tuple[str, ...]]:
-    """Return X in the form that products need, and its columns' names.
-
-    Raises DataError: It is no table of finite numbers with `least` rows and a column.
-    """
+    """Return X in the form that products need, and its columns' names."""
     if isinstance(x, pd.DataFrame):
         names = tuple(str(name) for name in x.columns)
         x = x.to_numpy()
@@ -53,10 +50,7 @@ def too_large(design: Design, y: Array) -> str:
 
 
 def refuse_constant(design: Design, names: tuple[str, ...]) -> None:
-    """Refuse columns that would be a penalised intercept. A column of zeros is allowed: its coefficient is 0.
-
-    Raises DataError: A column is constant and not 0.
-    """
+    """Refuse columns that would be a penalised intercept. A column of zeros is allowed: its coefficient is 0."""
     if isinstance(design, np.ndarray):
         constant = np.asarray((design == design[0]).all(axis=0)) & (design[0] != 0.0)
     else:

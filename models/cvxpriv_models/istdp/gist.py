@@ -41,22 +41,14 @@ FAR = 1e6
 class Search:
     """The constants of the line search.
 
-    Attributes
-    ----------
-    beta : float
-        Share of the requested decrease, beta / (2 step) ||theta+ - theta||^2, in (0, 1).
-    shrink : float
-        Factor by which a step shrinks, in (0, 1): the paper's eta.
-    memory : int
-        Number of points whose highest F counts; 1 is monotone.
-    shortest : float
-        Least first length, alpha_min in the paper, as a share of the first one.
-    longest : float, optional
-        Greatest first length, alpha_max in the paper. None is 1 / weak_convexity of the penalty: up to there the
-        proximal step is continuous, and beyond it thresholds hard and may throw coefficients far out. For a convex
-        penalty and for capped l1 it is `FAR` times the first length.
-    halvings : int
-        Largest number of trials of a pass.
+    `beta`: Share of the requested decrease, beta / (2 step) ||theta+ - theta||^2, in (0, 1).
+    `shrink`: Factor by which a step shrinks, in (0, 1): the paper's eta.
+    `memory`: Number of points whose highest F counts; 1 is monotone.
+    `shortest`: Least first length, alpha_min in the paper, as a share of the first one.
+    `longest`: Greatest first length, alpha_max in the paper. None is 1 / weak_convexity of the penalty: up to there the
+    proximal step is continuous, and beyond it thresholds hard and may throw coefficients far out. For a convex penalty
+    and for capped l1 it is `FAR` times the first length.
+    `halvings`: Largest number of trials of a pass.
     """
 
     beta: float = 1e-4
@@ -104,10 +96,7 @@ STEPS: Mapping[str, Callable[[float, float, int], float]] = {
 def gist(
     problem: Problem, step: str, search: Search, tol: float, limit: int, accelerate: Accelerator | None = None
 ) -> Loop:
-    """Return the algorithm: passes until the KKT residual is at most `tol`, or nothing moves.
-
-    Raises ModelError: There is no such rule for the step.
-    """
+    """Return the algorithm: passes until the KKT residual is at most `tol`, or nothing moves."""
     if step not in STEPS:
         raise ModelError(f"step={step!r} is not a rule for the step: {suggest(str(step), STEPS)}")
     halving = Loop(

@@ -136,10 +136,7 @@ def _figures(features: int) -> Measure:
 
 
 def smooth_weight(penalty: Penalty) -> float:
-    """Return lam of an l2 penalty.
-
-    Raises ModelError: The penalty has no gradient at 0.
-    """
+    """Return lam of an l2 penalty."""
     if isinstance(penalty, ElasticNet) and (penalty.ratio == 0.0 or penalty.lam == 0.0):
         return penalty.lam
     raise ModelError(

@@ -37,10 +37,7 @@ FLATTEST = 1e8
 
 
 def minimiser_sensitivity(problem: Problem, row_bound: float, adjacency: str, divisor: int) -> float:
-    """Return the largest Euclidean norm by which a neighbour moves the minimiser that was found.
-
-    Raises ModelError: The loss or the penalty does not bound it.
-    """
+    """Return the largest Euclidean norm by which a neighbour moves the minimiser that was found."""
     modulus = require_bounded_minimiser(problem, row_bound)
     loss, times = problem.loss, MOST_ROWS if adjacency == "add-remove" else 1
     # A residual r leaves the minimiser within ||r||/modulus. The minimiser's norm is at most steepest/modulus.
@@ -52,11 +49,7 @@ def minimiser_sensitivity(problem: Problem, row_bound: float, adjacency: str, di
 
 
 def require_bounded_minimiser(problem: Problem, row_bound: float) -> float:
-    """Return the modulus of strong convexity, lam.
-
-    Raises ModelError: The loss or the penalty does not bound by how much a row moves the minimiser.
-    Raises PrivacyError: The modulus is so small that the minimiser of some rows might not be found.
-    """
+    """Return the modulus of strong convexity, lam."""
     require_bounded_slope(problem)
     modulus, least = _modulus(problem.penalty), problem.loss.smoothness * row_bound**2 / FLATTEST
     if modulus < least:
@@ -68,10 +61,7 @@ def require_bounded_minimiser(problem: Problem, row_bound: float) -> float:
 
 
 def require_bounded_slope(problem: Problem) -> None:
-    """Refuse an unbounded minimiser: a loss that bends down or is steep far out, or an intercept, which has no lam.
-
-    Raises ModelError: Any of these applies.
-    """
+    """Refuse an unbounded minimiser: a loss that bends down or is steep far out, or an intercept, which has no lam."""
     loss = problem.loss
     if not (loss.convex and np.isfinite(loss.slope)):
         raise ModelError(
@@ -88,10 +78,7 @@ def require_bounded_slope(problem: Problem) -> None:
 def solve_output_perturbation(
     problem: Problem, divisor: Divisor, delta: float, row_bound: float, adjacency: str, noise: Noise
 ) -> PrivateSparseRun:
-    """Minimise F over rows of norm at most `row_bound`, and release the minimiser with noise.
-
-    Raises ModelError: See `minimiser_sensitivity`. PrivacyError: The residual of F did not reach `TOLERANCE`.
-    """
+    """Minimise F over rows of norm at most `row_bound`, and release the minimiser with noise."""
     count = divisor.number
     sensitivity = minimiser_sensitivity(problem, row_bound, adjacency, count)
     gaussian = GaussianNoise(sensitivity, divisor.left, problem.size)

@@ -27,10 +27,7 @@ def path_table(
     init: ArrayLike | None,
     solve: Callable[[Penalty, ArrayLike | None], SparseRun],
 ) -> pd.DataFrame:
-    """Return the table of `ISTDP.path`; `solve` takes a penalty and a start.
-
-    Raises ModelError: A weight is not valid, there are more than 10,000, or the penalty has no weight `lam`.
-    """
+    """Return the table of `ISTDP.path`; `solve` takes a penalty and a start."""
     weights = _weights(lams, problem)
     columns = _columns(problem)
     start = init

@@ -41,10 +41,7 @@ PRIVATE_METHODS = ("istdp", GRADIENT_DESCENT, OUTPUT, OBJECTIVE, PRINTED)
 
 
 def planned(epsilon: float | None, delta: float | None, method: str | None, adjacency: str) -> Plan:
-    """Return what a fit is going to spend, from its options alone.
-
-    Raises PrivacyError: There is no budget, or the method guarantees nothing.
-    """
+    """Return what a fit is going to spend, from its options alone."""
     chosen = method or PRIVATE_METHODS[0]
     if epsilon is None or (delta is None and chosen != OBJECTIVE):
         raise PrivacyError(
@@ -82,10 +79,9 @@ def solve_private(
     labels: Sequence[Array] = (),
     weights: Array | None = None,
 ) -> tuple[PrivateSparseRun, ...]:
-    """Return a private run, or one for each vector of `labels` within the same budget.
-
-    The other options and the errors are those of `ISTDP.solve_private`. `labels`, and `weights` of the rows, (n,), are
-    for the methods that step along noisy gradients.
+    """Return a private run, or one for each vector of `labels` within the same budget. The other options and the errors
+    are those of `ISTDP.solve_private`. `labels`, and `weights` of the rows, (n,), are for the methods that step along
+    noisy gradients.
     """
     if problem.schema is None:
         require_public_classes(problem.classes)

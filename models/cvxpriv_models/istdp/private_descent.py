@@ -31,10 +31,8 @@ from .selection import select
 
 @dataclass(frozen=True)
 class Descent:
-    """A private descent, by its public options.
-
-    `column_bound`: Public bound of the rows' norms without an intercept's column.
-    `weights`, (n,): Weights of the rows: no public number, but within the clip.
+    """A private descent, by its public options. `column_bound`: Public bound of the rows' norms without an intercept's
+    column. `weights`, (n,): Weights of the rows: no public number, but within the clip.
     """
 
     method: str
@@ -54,9 +52,8 @@ class Descent:
     progress: bool
 
     def solve(self, problem: Problem, labels: Sequence[Array], divisor: Divisor) -> tuple[PrivateSparseRun, ...]:
-        """Return one run for each vector of labels, with the ledger of all.
-
-        The coefficients are those of the rows and columns as they were.
+        """Return one run for each vector of labels, with the ledger of all. The coefficients are those of the rows and
+        columns as they were.
         """
         count, mu, ledger = divisor.number, divisor.left, divisor.ledger
         centre: Centre | None = None

@@ -26,8 +26,6 @@ def public_step_limit(problem: Problem, row_bound: float) -> float:
     L = smoothness row_bound^2 bounds the Lipschitz constant of the average gradient; ||X||^2 would be smaller, but it
     is a fact about the data. Beyond 1/weak_convexity the proximal step is still the exact minimiser, but thresholds
     hard.
-
-    Raises PrivacyError: The bound is so large or small that there is no such step.
     """
     with np.errstate(over="ignore", under="ignore", divide="ignore"):
         limit = float(1.0 / (problem.loss.smoothness * np.square(row_bound)))
@@ -40,10 +38,7 @@ def public_step_limit(problem: Problem, row_bound: float) -> float:
 
 
 def require_bounds(problem: Problem, clip: float | None, row_bound: float | None) -> tuple[float, float]:
-    """Return the clip and the row bound; either follows from the other by the loss's greatest slope.
-
-    Raises PrivacyError: One is not a valid bound, or is missing where nothing implies it.
-    """
+    """Return the clip and the row bound; either follows from the other by the loss's greatest slope."""
     slope = problem.loss.slope
     if clip is None and (row_bound is None or not np.isfinite(slope)):
         raise PrivacyError(
@@ -81,10 +76,8 @@ STEP = "number of rows"
 
 @dataclass(frozen=True)
 class Divisor:
-    """The divisor of a sum over the rows.
-
-    `left`: Remaining budget, a mu or a pure epsilon.
-    `ledger`: The count, where one was released.
+    """The divisor of a sum over the rows. `left`: Remaining budget, a mu or a pure epsilon. `ledger`: The count, where
+    one was released.
     """
 
     number: int
@@ -93,10 +86,7 @@ class Divisor:
 
 
 def public_divisor(problem: Problem, adjacency: str, public_rows: int | None) -> int | None:
-    """Return n where it is public, or the public number that stands for it; None where there is neither.
-
-    Raises PrivacyError: A number that stands for n where n itself is public.
-    """
+    """Return n where it is public, or the public number that stands for it; None where there is neither."""
     if adjacency == "add-remove":
         known = problem.schema.rows if public_rows is None and problem.schema is not None else public_rows
         return None if known is None else int(known)

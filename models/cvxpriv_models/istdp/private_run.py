@@ -30,21 +30,11 @@ LEAK = "The algorithm as printed reads clean data in its step and its line searc
 class PrivateSettings:
     """The choices behind a private run, public or released.
 
-    Attributes
-    ----------
-    method : str
-    max_iter : int
-        Number of noisy gradients.
-    clip : float
-    step, adjacency, output : str
-    noise_scale : float
-        Standard deviation of each coordinate's noise; for objective perturbation, 1/rate.
-    step_limit : float
-        The greatest step; 0 for a single release.
-    centre : str
-        Whether rows were centred with released moments: then clip, noise and step follow from these.
-    support : int, optional
-        Number of columns that were chosen.
+    `max_iter`: Number of noisy gradients.
+    `noise_scale`: Standard deviation of each coordinate's noise; for objective perturbation, 1/rate.
+    `step_limit`: The greatest step; 0 for a single release.
+    `centre`: Whether rows were centred with released moments: then clip, noise and step follow from these.
+    `support`: Number of columns that were chosen.
     """
 
     method: str
@@ -65,18 +55,13 @@ class PrivateSparseRun(PrivateLearningRun, SparseFit):
 
     F, residuals and times are not here: they are facts about the data that were not released.
 
-    Attributes
-    ----------
-    accounting : Accounting
-        Accounting of the ledger: the guarantee of the run, or that nothing holds for the algorithm as printed.
-    history : DataFrame
-        One row per iteration: iteration, step, noisy_gradient (its norm), support. The algorithm as printed has `step`,
-        the length that step 1.2 reads off clean data, `taken` and `support`.
-    center : ndarray, optional
-        The centre theta - step xi of the last iteration, released as both are: with it `certify` poses the last
-        proximal problem.
-    last_step : float, optional
-        Length of the last step.
+    `accounting`: Accounting of the ledger: the guarantee of the run, or that nothing holds for the algorithm as
+    printed.
+    `history`: One row per iteration: iteration, step, noisy_gradient (its norm), support. The algorithm as printed has
+    `step`, the length that step 1.2 reads off clean data, `taken` and `support`.
+    `center`: The centre theta - step xi of the last iteration, released as both are: with it `certify` poses the last
+    proximal problem.
+    `last_step`: Length of the last step.
     """
 
     model: ClassVar[str] = "ISTDP"

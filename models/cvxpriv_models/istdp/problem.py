@@ -67,11 +67,7 @@ class Problem:
         allow_constant: bool,
         schema: PublicSchema | None = None,
     ) -> Problem:
-        """Validate a user's data; see `ISTDP`.
-
-        Raises DataError: X or y is not a table of numbers, they do not fit, or a column is constant and not 0.
-        Raises ModelError: The loss is not smooth, or the penalty lacks a part.
-        """
+        """Validate a user's data; see `ISTDP`."""
         for name, value in (("intercept", intercept), ("allow_constant", allow_constant)):
             if not isinstance(value, (bool, np.bool_)):
                 raise ModelError(f"{name}={shown(value)} is neither True nor False")
@@ -172,10 +168,7 @@ class Problem:
     @cached_property
     def lambda_max(self) -> float:
         """The largest |dL/dtheta_i| where only the intercept is fitted: an l1 weight above it leaves no coefficient.
-
         The same holds for the weights of MCP, SCAD and capped l1, for the start at 0.
-
-        Raises ModelError: The loss of an intercept alone has no minimum.
         """
         theta = np.zeros(self.size)
         if self.intercept:

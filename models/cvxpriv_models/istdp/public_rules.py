@@ -43,9 +43,8 @@ LOUD = 0.1
 def drowned(rows: int, size: int, mu: float, moved: float) -> str:
     """Return a warning where noise is likely to drown the signal, by public numbers alone; else an empty text.
 
-    `rows`: The divisor of the sum of gradients.
-    `size`: Number d of coefficients.
-    `moved`: Number of clipped gradients by which neighbours differ.
+    `rows`: The divisor of the sum of gradients. `size`: Number d of coefficients. `moved`: Number of clipped gradients
+    by which neighbours differ.
 
     Examples
     --------
@@ -75,10 +74,8 @@ def centred_iterations(usual: int) -> int:
 def public_iterations(clip: float, sensitivity: float, mu: float, size: int) -> int:
     """Return the number of noisy gradients, T = 2 clip mu / (sensitivity sqrt(e d)), in [1, MOST_ITERATIONS].
 
-    `clip`: Clipping bound of one row's gradient.
-    `sensitivity`: Sensitivity of the average gradient.
-    `mu`: The mu of the whole budget (`gaussian_mu`).
-    `size`: Number d of coefficients, with 1 for an intercept.
+    `clip`: Clipping bound of one row's gradient. `sensitivity`: Sensitivity of the average gradient. `mu`: The mu of
+    the whole budget (`gaussian_mu`). `size`: Number d of coefficients, with 1 for an intercept.
 
     Examples
     --------
@@ -90,10 +87,8 @@ def public_iterations(clip: float, sensitivity: float, mu: float, size: int) -> 
 
 
 def noise_level_penalty(sensitivity: float, mu: float, travel: float, features: int) -> MCP:
-    """Return the MCP that shrinks coefficients that noise alone could have moved, and no larger ones.
-
-    `sensitivity`, `mu`: See `public_iterations`.
-    `travel`: Number of iterations times the greatest step.
-    `features`: Number d of features, without an intercept.
+    """Return the MCP that shrinks coefficients that noise alone could have moved, and no larger ones. `sensitivity`,
+    `mu`: See `public_iterations`. `travel`: Number of iterations times the greatest step. `features`: Number d of
+    features, without an intercept.
     """
     return MCP(float(sensitivity / mu * np.sqrt(0.5 * np.log(2.0 * features))), max(float(travel), LEAST_ALPHA))

@@ -38,18 +38,8 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class SparseFit:
-    """Fitted coefficients with their predictions; it holds no row of the data.
-
-    Attributes
-    ----------
-    theta : ndarray, (d,) or (d + 1,)
-        The coefficients, and an intercept last.
-    loss : Loss
-    penalty : Penalty
-    classes : ndarray, (2,), optional
-        The two labels; None for a residual loss.
-    names : tuple of str
-        Names of the d features.
+    """Fitted coefficients with their predictions; it holds no row of the data. `theta`, (d,): The coefficients, and an
+    intercept last. `classes`, (2,): The two labels; None for a residual loss. `names`: Names of the d features.
     """
 
     theta: Array
@@ -114,14 +104,8 @@ class SparseRun(LearningRun, SparseFit):
     """A solve of ISTDP (2) that is not private. The objective is F(theta).
 
     The column `far` of `history` names the piece of a proximal problem that was taken (`cvxpriv.penalties.proximal`),
-    and `newton` the number of Newton steps on the support that followed a pass.
-
-    Attributes
-    ----------
-    gradient : ndarray, (d,) or (d + 1,)
-        Gradient of the average loss at theta.
-    step : float
-        Length of the last step: with it `certify` poses the proximal problem.
+    and `newton` the number of Newton steps on the support that followed a pass. `gradient`, (d,): Gradient of the
+    average loss at theta. `step`: Length of the last step: with it `certify` poses the proximal problem.
     """
 
     model: ClassVar[str] = "ISTDP"

@@ -26,11 +26,7 @@ STEP = "scores of columns"
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """The columns that were chosen.
-
-    `chosen`, (K,): Their positions, ascending.
-    `left`: The mu that is left.
-    """
+    """The columns that were chosen. `chosen`, (K,): Their positions, ascending. `left`: The mu that is left."""
 
     chosen: npt.NDArray[np.intp]
     release: Release
@@ -51,10 +47,7 @@ class Selection:
 
 
 def require_support(support: int | None, features: int) -> None:
-    """Refuse a number of columns that there are not.
-
-    Raises PrivacyError: It is no whole number in [1, d].
-    """
+    """Refuse a number of columns that there are not."""
     if support is None:
         return
     whole = isinstance(support, (int, np.integer)) and not isinstance(support, bool)

@@ -81,9 +81,8 @@ ACCELERATIONS: Mapping[str, Callable[[Array, Array, float], Accelerator]] = {
 def schedule(
     problem: Problem, method: str, accelerate: str, tol: float, limit: int, constraints: Constraints = ()
 ) -> Loop:
-    """Return the whole algorithm: passes until the KKT residual of PF (1) is at most `tol` nats.
-
-    `accelerate`: "auto", "none", or with "aem" and without constraints one of `ACCELERATIONS`.
+    """Return the whole algorithm: passes until the KKT residual of PF (1) is at most `tol` nats. `accelerate`: "auto",
+    "none", or with "aem" and without constraints one of `ACCELERATIONS`.
     """
     return Loop(
         METHODS[method](problem, constraints),

@@ -27,11 +27,9 @@ LEAST_SHARE = 1e-3
 
 @dataclass(frozen=True)
 class Band:
-    """The least leakage between two curves.
-
-    `points`: The bounds, the mechanism and the certificate of each rate, in the order asked for; after a keyboard
-    interrupt, of those that were reached.
-    `reached`: Their places among the rates asked for: all, but for an interrupt.
+    """The least leakage between two curves. `points`: The bounds, the mechanism and the certificate of each rate, in
+    the order asked for; after a keyboard interrupt, of those that were reached. `reached`: Their places among the rates
+    asked for: all, but for an interrupt.
     """
 
     points: tuple[FunnelBound, ...]
@@ -63,15 +61,8 @@ def band(
     """Bound the least leakage at many rates; columns found at one rate serve at the next.
 
     They are found at the highest rate first. A keyboard interrupt ends the band at the rate that it cuts, whose bounds
-    hold too.
-
-    `joint`: P(S, X).
-    `rates`: Nats, each 0 <= R <= H(X).
-    `gap`: Wanted upper - lower, nats.
-    `time_limit`: Seconds for the whole band: each rate may take an even share of what is left.
-    `seed`: Seed of the local search.
-    Raises DataError: The table is no joint distribution.
-    Raises ModelError: There is no rate, or a rate, the gap or the time limit is out of range.
+    hold too. `joint`: P(S, X). `rates`: Nats, each 0 <= R <= H(X). `gap`: Wanted upper - lower, nats. `time_limit`:
+    Seconds for the whole band: each rate may take an even share of what is left. `seed`: Seed of the local search.
 
     Examples
     --------

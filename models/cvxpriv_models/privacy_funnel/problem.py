@@ -24,12 +24,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Problem:
-    """The data of PF (1), validated.
-
-    `table`: P(S, X), (|S|, |X|).
-    `rate`: R in nats, 0 <= R <= H(X).
-    `size_y`: |Y|.
-    """
+    """The data of PF (1), validated. `table`: P(S, X), (|S|, |X|). `rate`: R in nats, 0 <= R <= H(X). `size_y`: |Y|."""
 
     table: JointTable
     rate: float
@@ -52,11 +47,7 @@ class Problem:
 
     @classmethod
     def of(cls, p_sx: JointTable | ArrayLike, rate: float, rate_unit: str, size_y: int | None) -> Problem:
-        """Validate what a user passes.
-
-        Raises DataError: The table is no joint distribution.
-        Raises ModelError: The rate, its unit or `size_y` is out of range, or `size_y` symbols cannot carry the rate.
-        """
+        """Validate what a user passes."""
         table = p_sx if isinstance(p_sx, JointTable) else JointTable.from_array(p_sx)
         nats = _rate_in_nats(rate, rate_unit, table.entropy_x)
         symbols = table.p_x.size + 1 if size_y is None else size_y

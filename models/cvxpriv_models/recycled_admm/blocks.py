@@ -144,11 +144,9 @@ PRECISION = 1e-14
 
 
 def proximal_move(own: Problem, f: Array, slope: Array, span: float) -> Array:
-    """Return one proximal gradient step from f, (d,), on O(f) + slope'f + span ||f||^2.
-
-    It lowers the objective, and puts coordinates that belong on a kink of R exactly there.
-
-    `own`: The problem of one node. `f`, `slope`: (d,). `span`: sum_j eta_ij.
+    """Return one proximal gradient step from f, (d,), on O(f) + slope'f + span ||f||^2. It lowers the objective, and
+    puts coordinates that belong on a kink of R exactly there. `own`: The problem of one node. `f`, `slope`: (d,).
+    `span`: sum_j eta_ij.
     """
     length = 1.0 / (float(own.smoothness[0]) + 2.0 * span)
     gradient = own.loss_gradients(f[None])[0] + slope + 2.0 * span * f
@@ -156,10 +154,7 @@ def proximal_move(own: Problem, f: Array, slope: Array, span: float) -> Array:
 
 
 def proximal_odd_step(own: Problem, slope: Array, span: float, start: Array) -> Array:
-    """Return the least of O(f) + slope'f + span ||f||^2, (d,); see `proximal_move`.
-
-    Raises NotConverged: Steps beyond rounding remain after `LIMIT` of them.
-    """
+    """Return the least of O(f) + slope'f + span ||f||^2, (d,); see `proximal_move`."""
     condition = 1.0 + float(own.smoothness[0]) / (2.0 * span)
     momentum = (np.sqrt(condition) - 1.0) / (np.sqrt(condition) + 1.0)
     scale = 1.0 + float(np.linalg.norm(slope)) / (2.0 * span)

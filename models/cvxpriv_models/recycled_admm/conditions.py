@@ -41,23 +41,15 @@ ACCURACY = 1e-8
 class ConvergenceConditions:
     """Whether Theorem IV.1 holds, and on what evidence.
 
-    Attributes
-    ----------
-    holds : bool or None
-        True: at L and mu both margins are positive, by eigenvalues computed here. False: no L and mu can do, by a proof
-        for the graph or by a certified bound of the program. None: neither was shown.
-    verdict : str
-        The same in a sentence.
-    L, mu : float
-        The best that was found; 2 and 2 where no solver answered.
-    margins : (float, float)
-        The least eigenvalues of the symmetric parts of (i) and (ii) there, the second relative to ||S||.
-    simplified : (float, float)
-        Those of (iii) and (iv): L = mu = 2.
-    table : DataFrame
-        One row a solver: status, margin (of the program), bound (which no margin can exceed, by weak duality from its
-        multipliers), residual (the largest of the cone program, measured here), own_margin (by eigenvalues at its L and
-        mu).
+    `holds`: True: at L and mu both margins are positive, by eigenvalues computed here. False: no L and mu can do, by a
+    proof for the graph or by a certified bound of the program. None: neither was shown.
+    `verdict`: The same in a sentence.
+    `L`, `mu`: The best that was found; 2 and 2 where no solver answered.
+    `margins`: The least eigenvalues of the symmetric parts of (i) and (ii) there, the second relative to ||S||.
+    `simplified`: Those of (iii) and (iv): L = mu = 2.
+    `table`: One row a solver: status, margin (of the program), bound (which no margin can exceed, by weak duality from
+    its multipliers), residual (the largest of the cone program, measured here), own_margin (by eigenvalues at its L and
+    mu).
     """
 
     holds: bool | None
@@ -109,10 +101,8 @@ class _Matrices:
 def conditions(
     problem: Problem, eta: Array, gamma: float, variant: str, solvers: Sequence[str]
 ) -> ConvergenceConditions:
-    """Ask whether (i) and (ii) hold at fixed penalties.
-
-    `eta`: (N,). `variant`: {"edge", "printed"}. `solvers`: CLARABEL or SCS: those that take semidefinite cones.
-    Raises ModelError: A solver that does not, or a penalty that is no square.
+    """Ask whether (i) and (ii) hold at fixed penalties. `eta`: (N,). `variant`: {"edge", "printed"}. `solvers`:
+    CLARABEL or SCS: those that take semidefinite cones.
     """
     if problem.ridge is None:
         raise ModelError(f"penalty={problem.penalty.name!r} is not smooth: Assumption 3 does not hold")
@@ -156,9 +146,10 @@ def sweep(problem: Problem, eta: Array, gammas: Sequence[float], variant: str, s
 
 
 def _answer(matrices: _Matrices, solver: str) -> tuple[dict[str, object], float, float]:
-    """Return a solver's answer to: maximise t, the least eigenvalue of (i) and (ii); its accuracy; and its a and b.
+    """Return a solver's answer to: maximise t, the least eigenvalue of (i) and (ii);
 
-    u and v are a/(2 sigma) and b/(2 sigma) in units of what they multiply, for the solvers' sake.
+    its accuracy; and its a and b. u and v are a/(2 sigma) and b/(2 sigma) in units of what they multiply, for the
+    solvers' sake.
     """
     constant, inverse = matrices.first()
     base, square, bends = matrices.second()
@@ -243,9 +234,8 @@ def _positive(matrix: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Operators:
-    """The matrices of a pass.
-
-    `laplacian`, `signless`, (N, N): W(D - A) and W(D + A). `divisor`, (N,): The diagonal of D~, 2 eta_i V_i + gamma.
+    """The matrices of a pass. `laplacian`, `signless`, (N, N): W(D - A) and W(D + A). `divisor`, (N,): The diagonal of
+    D~, 2 eta_i V_i + gamma.
     """
 
     laplacian: Array

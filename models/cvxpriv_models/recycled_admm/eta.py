@@ -17,12 +17,9 @@ CAP = 10.0
 
 
 def eta_table(eta: ArrayLike, growth: ArrayLike, cap: ArrayLike | None, passes: int, nodes: int) -> Array:
-    """Return eta_i(2k-1) = min(eta_i growth_i^k, cap_i) for k = 1.., (passes, N), RADMM Algorithm 2.
-
-    `eta`, (N,) and (passes, N): > 0. A table of all passes is taken as it is.
-    `growth`, (N,): >= 1.
-    `cap`, (N,): None is `CAP` times eta_i; inf is none.
-    Raises ModelError: Not positive, falling, of a shape that fits neither nodes nor passes, or a cap below eta.
+    """Return eta_i(2k-1) = min(eta_i growth_i^k, cap_i) for k = 1.., (passes, N), RADMM Algorithm 2. `eta`, (N,) and
+    (passes, N): > 0. A table of all passes is taken as it is. `growth`, (N,): >= 1. `cap`, (N,): None is `CAP` times
+    eta_i; inf is none.
     """
     first, factor = real_numbers(eta, "eta", ModelError), real_numbers(growth, "growth", ModelError)
     cap_given = np.full((), np.inf) if cap is None else real_numbers(cap, "eta_cap", ModelError)
@@ -50,10 +47,7 @@ def eta_table(eta: ArrayLike, growth: ArrayLike, cap: ArrayLike | None, passes: 
 
 
 def checked_gamma(gamma: Any) -> float:
-    """Return the gamma of the even step.
-
-    Raises ModelError: No finite number >= 0.
-    """
+    """Return the gamma of the even step."""
     number = finite_double(gamma)
     if not number >= 0.0:
         raise ModelError(f"gamma={shown(gamma)} is no finite number >= 0")

@@ -20,18 +20,12 @@ from .problem import Problem
 class ConsensusResiduals:
     """Distances of a point from optimality.
 
-    Attributes
-    ----------
-    stationarity : tuple of float
-        ||grad O_i(f_i) + 2 lambda_i||, one a node; where R is no square the distance of -2 lambda_i to the
-        subgradients of O_i.
-    consensus : float
-        ||(D - A) f||.
-    dual_sum : float
-        ||sum_i lambda_i||.
-    scales : tuple of float
-        The largest ||2 lambda_i||, ||f||, and the sum of the ||lambda_i||: what the three are compared with, each at
-        least 1.
+    `stationarity`: ||grad O_i(f_i) + 2 lambda_i||, one a node; where R is no square the distance of -2 lambda_i to the
+    subgradients of O_i.
+    `consensus`: ||(D - A) f||.
+    `dual_sum`: ||sum_i lambda_i||.
+    `scales`: The largest ||2 lambda_i||, ||f||, and the sum of the ||lambda_i||: what the three are compared with, each
+    at least 1.
     """
 
     stationarity: tuple[float, ...]
@@ -47,10 +41,8 @@ class ConsensusResiduals:
 
 
 def residuals(problem: Problem, f: Array, dual: Array, gradient: Array | None = None) -> ConsensusResiduals:
-    """Return the residuals at f and lambda.
-
-    `f`, `dual`: (N, d).
-    `gradient`, (N, d): Gradients of the O_i at f, without R where R is not a square. None: from the data.
+    """Return the residuals at f and lambda. `f`, `dual`: (N, d). `gradient`, (N, d): Gradients of the O_i at f, without
+    R where R is not a square. None: from the data.
     """
     return residuals_of_parts(problem, f, dual, stationarity_of(problem, f, dual, gradient))
 
@@ -93,12 +85,10 @@ def stationarity_of(problem: Problem, f: Array, dual: Array, gradient: Array | N
 def gap_of_parts(problem: Problem, f: Array, found: ConsensusResiduals, smoothness: Array) -> float | None:
     """Return an upper bound on objective(mean) - optimum of RADMM (1), from a number of each node, or None.
 
-    The gradient of sum_i O_i at the mean is at most sum_i (||grad O_i(f_i) + 2 lambda_i|| + M_i ||mean - f_i||) +
-    2 ||sum_i lambda_i||.
+    The gradient of sum_i O_i at the mean is at most sum_i (||grad O_i(f_i) + 2 lambda_i|| + M_i ||mean - f_i||) + 2
+    ||sum_i lambda_i||.
 
-    `f`: (N, d).
-    `found`: The residuals at f.
-    `smoothness`, (N,): M_i of `Problem.smoothness`.
+    `f`: (N, d). `found`: The residuals at f. `smoothness`, (N,): M_i of `Problem.smoothness`.
     """
     modulus = problem.nodes * (problem.ridge or 0.0)
     if not modulus > 0.0:

@@ -44,10 +44,8 @@ def penalty_table(
     nodes: int,
     usual: int,
 ) -> Array:
-    """Return eta_i(2k-1) of every pass and node, (passes, N), checked against the method.
-
-    `usual`: Number of passes, where neither `max_iter` nor a table of all passes gives it.
-    Raises ModelError: Penalties that are not positive or fall; several for a method with one.
+    """Return eta_i(2k-1) of every pass and node, (passes, N), checked against the method. `usual`: Number of passes,
+    where neither `max_iter` nor a table of all passes gives it.
     """
     given = real_numbers(eta, "eta", ModelError)
     passes = max_iter or (len(given) if given.ndim == 2 else usual)

@@ -63,12 +63,8 @@ class Posed(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class OddStep:
-    """The result of the exact odd step.
-
-    `f`, (N, d): f_i(2k-1).
-    `gradient`, (N, d): Gradient of O_i at f_i, without noise.
-    `loss`, (N,): (1/B_i) sum_n l at f_i.
-    `residual`, (N,): The norm of the gradient of (18) at f_i.
+    """The result of the exact odd step. `f`, (N, d): f_i(2k-1). `gradient`, (N, d): Gradient of O_i at f_i, without
+    noise. `loss`, (N,): (1/B_i) sum_n l at f_i. `residual`, (N,): The norm of the gradient of (18) at f_i.
     """
 
     f: Array
@@ -85,21 +81,16 @@ def odd_step(
 
     The least of O_i(f) + (2 lambda_i + eps_i)'f + sum_j eta_ij ||(f_i' + f_j')/2 - f||^2, f' = f(2k-2).
 
-    `problem`: The problem, whose penalty is a square.
-    `previous`, `dual`, `noise`: (N, d).
-    `links`, (N, N): eta_ij.
+    `problem`: The problem, whose penalty is a square. `previous`, `dual`, `noise`: (N, d). `links`, (N, N): eta_ij.
     `start`, (N, d): First point of Newton's method.
-    Raises NotConverged: The residual is not 0 to working precision.
     """
     bend = _ridge(problem) + 2.0 * reach(links)
     return minimised(problem, 2.0 * dual + noise - pull(links, previous), bend, start)
 
 
 def minimised(problem: Posed, slope: Array, bend: Array, start: Array | None = None) -> OddStep:
-    """Return the least of each node's C/B_i sum_n l(x_n'f, y_n) + (bend_i/2)||f||^2 + slope_i'f.
-
-    `slope`, `start`, (N, d). `bend`, (N,): rho/N and twice the penalties.
-    Raises NotConverged: The residual is not 0 to working precision.
+    """Return the least of each node's C/B_i sum_n l(x_n'f, y_n) + (bend_i/2)||f||^2 + slope_i'f. `slope`, `start`, (N,
+    d). `bend`, (N,): rho/N and twice the penalties.
     """
     several = []
     for nodes, places, rows in problem.rows.pieces:
@@ -111,10 +102,8 @@ def minimised(problem: Posed, slope: Array, bend: Array, start: Array | None = N
 
 
 def centralised(problem: Posed, shares: Array | None = None) -> Array:
-    """Return argmin sum_i share_i O_i(f), (d,): with shares of 1 the optimum of RADMM (1).
-
-    `shares`, (N,): None is 1 each. 1/eta_i gives what the printed penalties converge to.
-    Raises NotConverged: Without a penalty there may be no optimum, or a flat one.
+    """Return argmin sum_i share_i O_i(f), (d,): with shares of 1 the optimum of RADMM (1). `shares`, (N,): None is 1
+    each. 1/eta_i gives what the printed penalties converge to.
     """
     each = np.ones(problem.nodes) if shares is None else shares
     weights = problem.row_weights * np.repeat(each, problem.rows.counts)
@@ -172,9 +161,8 @@ class _Least:
 
 @dataclass(frozen=True, eq=False)
 class _At:
-    """A point of every group and its predictions, with the gradients there, of the rows alone and of all.
-
-    `scale`, (m,): The largest of the terms that cancel in a gradient.
+    """A point of every group and its predictions, with the gradients there, of the rows alone and of all. `scale`,
+    (m,): The largest of the terms that cancel in a gradient.
     """
 
     f: Array
@@ -252,9 +240,8 @@ class _Groups:
 
 
 def _newton(groups: _Groups, start: Array | None) -> _Least:
-    """Newton's method on every group, with matrices kept while they serve.
-
-    No group's numbers depend on another one: a node by itself finds the same bits.
+    """Newton's method on every group, with matrices kept while they serve. No group's numbers depend on another one: a
+    node by itself finds the same bits.
     """
     f = np.zeros_like(groups.slope) if start is None else start
     at = groups.at(f, groups.rows.predictions(f))

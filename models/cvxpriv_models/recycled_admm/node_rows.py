@@ -34,9 +34,8 @@ _COUNT, _CHANCE = re.compile(r"[0-9]+"), re.compile(r"0?\.[0-9]+|1\.0*")
 
 @dataclass(frozen=True)
 class Spelling:
-    """A graph by name: `ring`, `star:8`, `random:5:0.5`.
-
-    `nodes`: None: it follows from something else. `chance`: Chance of an edge between two nodes of a random graph.
+    """A graph by name: `ring`, `star:8`, `random:5:0.5`. `nodes`: None: it follows from something else. `chance`:
+    Chance of an edge between two nodes of a random graph.
     """
 
     kind: str
@@ -47,10 +46,7 @@ class Spelling:
         return f"{self.kind}, an edge with chance {self.chance:g}" if self.kind == RANDOM else self.kind
 
     def graph(self, nodes: int, seed: int = 0) -> nx.Graph:
-        """Return the graph on nodes 0, 1, ...; a random one by the first seed from `seed` on that connects it.
-
-        Raises ModelError: Fewer than two nodes, or no such seed among a thousand.
-        """
+        """Return the graph on nodes 0, 1, ...; a random one by the first seed from `seed` on that connects it."""
         if nodes < 2:
             raise ModelError(f"nodes={nodes}: a consensus needs two or more")
         if self.kind != RANDOM:
@@ -67,18 +63,16 @@ class Spelling:
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """A graph, and the rows of each of its nodes.
-
-    `parts`: The positions of each node's rows, in the order of the nodes.
+    """A graph, and the rows of each of its nodes. `parts`: The positions of each node's rows, in the order of the
+    nodes.
     """
 
     graph: nx.Graph
     parts: tuple[npt.NDArray[np.intp], ...]
 
     def shards(self, rows: Any, labels: Array, intercept: bool) -> list[tuple[Any, Array]]:
-        """Return each node's rows and labels, with a last column of ones where an intercept is wanted.
-
-        `rows`: (n, d). `labels`: (n,). `intercept`: R takes its coefficient for one like any other.
+        """Return each node's rows and labels, with a last column of ones where an intercept is wanted. `rows`: (n, d).
+        `labels`: (n,). `intercept`: R takes its coefficient for one like any other.
         """
         design = with_column(rows) if intercept else rows
         return [(design[part], labels[part]) for part in self.parts]
@@ -86,8 +80,6 @@ class Placement:
 
 def spelled(text: str) -> Spelling:
     """Return what a spelling of a graph says.
-
-    Raises ModelError: It is none; the message names the nearest.
 
     Examples
     --------
@@ -110,20 +102,14 @@ def spelled(text: str) -> Spelling:
 
 
 def graph_named(graph: str) -> nx.Graph | Spelling:
-    """Return a graph: of a file of edges, or as it is spelled.
-
-    Raises DataError, ModelError: It is neither.
-    """
+    """Return a graph: of a file of edges, or as it is spelled."""
     if Path(graph).is_file() or Path(graph).suffix in (".csv", ".tsv"):
         return graph_of_file(graph)
     return spelled(graph)
 
 
 def graph_of_file(path: str) -> nx.Graph:
-    """Return the graph of a CSV or TSV file with one edge a line, below a header line of two names.
-
-    Raises DataError: No such file, not two columns, a missing end, or a first line that is an edge.
-    """
+    """Return the graph of a CSV or TSV file with one edge a line, below a header line of two names."""
     table = read_table(path, missing=("",), decimal="none")
     name = Path(path).name
     if len(table.columns) != 2:
@@ -154,12 +140,9 @@ def place(
     """Give every node its rows.
 
     `nodes`: Number of nodes. It has to agree with a graph, or a spelling, that says so itself; None is `NODES` where
-    nothing does.
-    `owners`, (rows,): The node of each row, by label; a spelled graph gets these labels, in order. None: rows are dealt
-    at random, in parts that differ by one row at most.
-    `seed`: Seed of the dealing, and of a random graph.
-    Raises DataError: Numbers of nodes that contradict each other, more nodes than rows, an owner that is no node, or a
-    node without rows. ModelError: No number of nodes, or a random graph that is hardly ever connected.
+    nothing does. `owners`, (rows,): The node of each row, by label; a spelled graph gets these labels, in order. None:
+    rows are dealt at random, in parts that differ by one row at most. `seed`: Seed of the dealing, and of a random
+    graph.
     """
     require_counts(nodes=nodes)
     labels = None if owners is None else _in_order(owners)

@@ -13,10 +13,7 @@ from .newton import Posed
 
 
 def centralised_by_solver(problem: Posed) -> Array:
-    """Return the optimum of RADMM (1), (d,), by cone solvers: for an R that is no square.
-
-    Raises SolverFailure: No solver of the chain has an answer.
-    """
+    """Return the optimum of RADMM (1), (d,), by cone solvers: for an R that is no square."""
 
     def declare(structure: object) -> Declaration:
         f = cp.Variable(problem.features, name="f")

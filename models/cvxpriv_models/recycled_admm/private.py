@@ -54,10 +54,7 @@ Posed: TypeAlias = tuple[Problem, PrivateSettings, Array, Releases]
 
 
 def planned(epsilon: float | None, delta: float | None, perturbation: str | None) -> Plan:
-    """Return what a fit is going to spend on the records of each node, from its options alone.
-
-    Raises PrivacyError: There is no epsilon, or one that is no budget.
-    """
+    """Return what a fit is going to spend on the records of each node, from its options alone."""
     if epsilon is None:
         raise PrivacyError("a budget counts epsilon, and alpha is a rate of noise: pass epsilon in its place")
     require_budget(epsilon, 0.5 if delta is None else delta)
@@ -89,10 +86,7 @@ def solve_private(
 
 
 def require_replaced(given: Problem, adjacency: str | None) -> None:
-    """Refuse a neighbour relation that no rule covers, and classes that were read off private rows.
-
-    Raises PrivacyError: The relation, of the schema or the caller, adds or removes a row.
-    """
+    """Refuse a neighbour relation that no rule covers, and classes that were read off private rows."""
     if given.schema is None:
         require_public_classes(given.classes)
     if relation_of(given.schema, adjacency) != "replace-one":
@@ -198,9 +192,8 @@ def _privacy_loss(
 
 
 def _release(problem: Problem, settings: PrivateSettings, releases: Releases) -> Draw:
-    """(18), or (14) and noise on its answer: every node publishes one vector, on a grid.
-
-    Either is solved to within a public bound, and the noise on what is published covers that: see `exactness`.
+    """(18), or (14) and noise on its answer: every node publishes one vector, on a grid. Either is solved to within a
+    public bound, and the noise on what is published covers that: see `exactness`.
     """
     adjacency = problem.network.adjacency
 
@@ -228,11 +221,8 @@ def released(
     start: Array,
     noise: Noise,
 ) -> Array:
-    """Return what the problem's nodes release in a pass, (N, d), on a grid.
-
-    `turn`: The pass, from 0.
-    `pulled`, `dual`, (N, d): `updates.pull` of what was published, and lambda.
-    `start`, (N, d): First point of Newton's method.
+    """Return what the problem's nodes release in a pass, (N, d), on a grid. `turn`: The pass, from 0. `pulled`, `dual`,
+    (N, d): `updates.pull` of what was published, and lambda. `start`, (N, d): First point of Newton's method.
     """
     scale, bend, size, linear = releases.scale[turn], releases.convexity[turn], problem.features, np.zeros(dual.shape)
     if settings.perturbation == "objective":

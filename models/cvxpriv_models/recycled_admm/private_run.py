@@ -23,18 +23,12 @@ class PrivateConsensusRun(PrivateLearningRun, Fitted):
 
     Losses, residuals and times are not here: they are facts about the data that were not published.
 
-    Attributes
-    ----------
-    accounting : Accounting
-        Accounting of the ledger: by each rule that of the node that spent most, as a record is in one node.
-    privacy_loss : DataFrame
-        One row a node: rows, alpha, `tight` and `printed` (RADMM (32); NaN for noise on minimisers), and
-        `conventional`, the tight bound of conventional ADMM over as many iterations with the same noise. For Gaussian
-        noise: rows, and the `mu` of all passes.
-    released : ndarray, (passes, N, d)
-        Everything that the nodes published with noise.
-    history : DataFrame
-        One row a pass, of published values: iteration, spread (distance of the nodes from their mean), dual_sum.
+    `accounting`: Accounting of the ledger: by each rule that of the node that spent most, as a record is in one node.
+    `privacy_loss`: One row a node: rows, alpha, `tight` and `printed` (RADMM (32); NaN for noise on minimisers), and
+    `conventional`, the tight bound of conventional ADMM over as many iterations with the same noise. For Gaussian
+    noise: rows, and the `mu` of all passes.
+    `released`, (passes, N, d): Everything that the nodes published with noise.
+    `history`: One row a pass, of published values: iteration, spread (distance of the nodes from their mean), dual_sum.
     """
 
     model: ClassVar[str] = "RecycledADMM"

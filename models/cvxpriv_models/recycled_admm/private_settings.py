@@ -69,20 +69,8 @@ class Releases:
 
 @dataclass(frozen=True)
 class PrivateSettings:
-    """The public choices behind a private run.
-
-    Attributes
-    ----------
-    method, perturbation, variant : str
-    gamma : float
-    max_iter : int
-    row_bound : float
-    node_tol : float
-        Exactness with which a node minimises, in the norm of the gradient.
-    C, reg : float
-        Weights of the problem.
-    eta : tuple of float
-        The penalties of the first pass, one a node.
+    """The public choices behind a private run. `node_tol`: Exactness with which a node minimises, in the norm of the
+    gradient. `C`, `reg`: Weights of the problem. `eta`: The penalties of the first pass, one a node.
     """
 
     method: str
@@ -98,11 +86,7 @@ class PrivateSettings:
 
 
 def require_suitable(problem: Problem, settings: PrivateSettings) -> None:
-    """Refuse what bounds no sensitivity; no row is read for that.
-
-    Raises PrivacyError: The loss has no bounded slope and curvature, the penalty no constant curvature, or the row
-    bound is none.
-    """
+    """Refuse what bounds no sensitivity; no row is read for that."""
     bound = settings.row_bound
     if not (np.isfinite(bound) and bound > 0.0):
         raise PrivacyError(f"row_bound={bound!r} is no bound of the rows' norms: pass a finite number > 0")
@@ -120,10 +104,7 @@ def require_suitable(problem: Problem, settings: PrivateSettings) -> None:
 
 
 def within_bound(problem: Problem, bound: float, clip_rows: bool) -> Problem:
-    """Return the problem on rows within their bound.
-
-    Raises PrivacyError: A row is beyond it, and is not to be clipped.
-    """
+    """Return the problem on rows within their bound."""
     if not (problem.rows.norms > bound * (1.0 + ROUNDING)).any():
         return problem
     if not clip_rows:
@@ -135,11 +116,7 @@ def within_bound(problem: Problem, bound: float, clip_rows: bool) -> Problem:
 
 
 def releases_of(problem: Problem, settings: PrivateSettings, reaches: Array, asked: Privacy) -> Releases:
-    """Return noise and cost of every pass.
-
-    `reaches`, (passes, N): sum_j eta_ij of each pass.
-    Raises PrivacyError: No budget, two of them, or one that the curvature alone exceeds.
-    """
+    """Return noise and cost of every pass. `reaches`, (passes, N): sum_j eta_ij of each pass."""
     rows = problem.rows.counts.astype(float)
     longest = settings.row_bound * (1.0 + ROUNDING)
     slope = problem.loss.slope * longest

@@ -39,12 +39,9 @@ class Problem:
     Minimise sum_i O_i(f) with O_i(f) = (C/B_i) sum_n l(x_n'f, y_n) + (reg/N) R(f): every node weighs the same, whatever
     its number of rows.
 
-    `y`, (n,): All nodes' labels, node after node; -1 and 1 for a margin loss.
-    `penalty`: R; the square is (1/2)||f||^2.
-    `reg`: The paper's rho.
-    `classes`, (2,): The labels that the user gave for -1 and 1; None for a residual loss.
-    `automatic`: Whether reg was left to the model.
-    `schema`: Public knowledge of all nodes' rows.
+    `y`, (n,): All nodes' labels, node after node; -1 and 1 for a margin loss. `penalty`: R; the square is (1/2)||f||^2.
+    `reg`: The paper's rho. `classes`, (2,): The labels that the user gave for -1 and 1; None for a residual loss.
+    `automatic`: Whether reg was left to the model. `schema`: Public knowledge of all nodes' rows.
     """
 
     network: Network
@@ -77,12 +74,7 @@ class Problem:
         C: float | None = None,
         schema: PublicSchema | None = None,
     ) -> Problem:
-        """Validate what a user passes; see `RecycledADMM`.
-
-        Raises DataError: The shards are not one a node, one has no rows, columns differ, NaN, or labels that are not
-        two classes.
-        Raises ModelError: The graph is not connected; the loss is not smooth and convex; reg or C is out of range.
-        """
+        """Validate what a user passes; see `RecycledADMM`."""
         network = Network.of(graph)
         designs, labels = _shards(shards, network, schema)
         chosen = _smooth(loss)
@@ -105,10 +97,7 @@ class Problem:
         C: float | None = None,
         classes: np.ndarray | None = None,
     ) -> Problem:
-        """Return the problem of nodes that are apart: their numbers of rows are known, and rows of 0 stand in for them.
-
-        Raises ModelError: See `of`.
-        """
+        """Return the problem of nodes that are apart: rows of 0 stand in for theirs, whose numbers are known."""
         zero = np.zeros(())
         rows = Rows(tuple(np.broadcast_to(zero, (count, features)) for count in counts))
         y, weight = np.broadcast_to(zero, sum(counts)), _C(C, rows)
@@ -149,9 +138,8 @@ class Problem:
 
     @cached_property
     def smoothness(self) -> Array:
-        """M_i, (N,): a Lipschitz constant of the gradient of O_i (Assumption 3), for R a square.
-
-        The loss's smoothness times (C/B_i) times the largest eigenvalue of X_i'X_i, plus the square's.
+        """M_i, (N,): a Lipschitz constant of the gradient of O_i (Assumption 3), for R a square. The loss's smoothness
+        times (C/B_i) times the largest eigenvalue of X_i'X_i, plus the square's.
         """
         return self.loss.smoothness * self.C / self.rows.counts * self.rows.spreads + (self.ridge or 0.0)
 
@@ -178,10 +166,7 @@ class Problem:
         return self.rows.back(self.row_weights * slopes)
 
     def gradients(self, f: Array) -> Array:
-        """Return the gradient of O_i at f_i, (N, d).
-
-        Raises ModelError: R is no square, and has no gradient everywhere.
-        """
+        """Return the gradient of O_i at f_i, (N, d)."""
         if self.ridge is None:
             raise ModelError(f"penalty={self.penalty.name!r} has no gradient everywhere: use loss_gradients")
         return self.loss_gradients(f) + self.ridge * f

@@ -15,10 +15,9 @@ from .problem import Problem
 
 @dataclass(frozen=True)
 class Usual:
-    """Defaults of a private solve, for a problem whose rows have norms of about 1.
-
-    `reg`: reg over C N: the weight of (1/2)||f||^2 beside the mean loss of a row.
-    `eta`: A node's penalties together, over C and the largest curvature of the loss.
+    """Defaults of a private solve, for a problem whose rows have norms of about 1. `reg`: reg over C N: the weight of
+    (1/2)||f||^2 beside the mean loss of a row. `eta`: A node's penalties together, over C and the largest curvature of
+    the loss.
     """
 
     reg: float

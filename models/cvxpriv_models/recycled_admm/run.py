@@ -28,17 +28,8 @@ from .problem import Problem, checked_rows
 
 @dataclass(frozen=True)
 class Settings:
-    """The options of `RecycledADMM.solve` that decide its result.
-
-    Attributes
-    ----------
-    method, variant, engine : str
-    gamma : float
-    max_iter : int
-    tol : float
-    eta : tuple of float
-        The penalties of the last pass that was planned, one a node.
-    accelerate : bool
+    """The options of `RecycledADMM.solve` that decide its result. `eta`: The penalties of the last pass that was
+    planned, one a node.
     """
 
     method: str
@@ -53,16 +44,9 @@ class Settings:
 
 @dataclass(frozen=True)
 class Optimality:
-    """The distance of a consensus from the centralised optimum f_c, found by exact Newton.
-
-    Attributes
-    ----------
-    distance : float
-        The largest ||f_i - f_c||.
-    relative : float
-        The same over ||f_c||.
-    excess : float
-        The objective (1) at the mean of the f_i, less its optimum.
+    """The distance of a consensus from the centralised optimum f_c, found by exact Newton. `distance`: The largest
+    ||f_i - f_c||. `relative`: The same over ||f_c||. `excess`: The objective (1) at the mean of the f_i, less its
+    optimum.
     """
 
     distance: float
@@ -72,17 +56,9 @@ class Optimality:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """Fitted nodes, with all that predicting needs.
-
-    Attributes
-    ----------
-    parameters : ndarray, (N, d)
-        f_i(2k-1) of the last pass, in the order of `labels`.
-    loss_name : str
-    classes : ndarray, (2,), optional
-        The labels as the user gave them, of -1 and of 1; None for a residual loss.
-    labels : tuple
-        Labels of the nodes.
+    """Fitted nodes, with all that predicting needs. `parameters`, (N, d): f_i(2k-1) of the last pass, in the order of
+    `labels`. `classes`, (2,): The labels as the user gave them, of -1 and of 1; None for a residual loss. `labels`:
+    Labels of the nodes.
     """
 
     parameters: Array
@@ -146,18 +122,11 @@ def consensus_fact(fit: Fitted) -> Fact:
 class ConsensusRun(LearningRun, Fitted):
     """A solved consensus. The objective is sum_i O_i(f_i), and `history` has the figures of `algorithm.figures_of`.
 
-    Attributes
-    ----------
-    state : mapping of str to ndarray
-        The final state, without a leading axis (`blocks`); `f` is the paper's f(2K).
-    converged : bool
-        Whether `kkt.largest` is at most the tolerance.
-    kkt : ConsensusResiduals
-    gap : float, optional
-        The objective (1) at the mean of the f_i is above its optimum by at most this, by strong convexity. None where
-        R is no square or reg = 0: `no_gap`.
-    problem : Problem, optional
-        None in a run read from a file, or of nodes that are apart: the data are not in it.
+    `state`: The final state, without a leading axis (`blocks`); `f` is the paper's f(2K).
+    `converged`: Whether `kkt.largest` is at most the tolerance.
+    `gap`: The objective (1) at the mean of the f_i is above its optimum by at most this, by strong convexity. None
+    where R is no square or reg = 0: `no_gap`.
+    `problem`: None in a run read from a file, or of nodes that are apart: the data are not in it.
     """
 
     model: ClassVar[str] = "RecycledADMM"

@@ -49,11 +49,9 @@ def objective_epsilon(
 ) -> Array:
     """Return the epsilon of one perturbed minimiser of each node, (N,).
 
-    `alpha`, (N,): The noise has density proportional to exp(-alpha_i ||b||).
-    `rows`, (N,): B_i.
-    `weight`: C.
-    `convexity`, (N,): mu_i, of what node i minimises: rho / N and its penalties.
-    `curvature`, `slope`: c1 and the largest |l'|: Lipschitz constants of the loss's slope and of the loss.
+    `alpha`, (N,): The noise has density proportional to exp(-alpha_i ||b||). `rows`, (N,): B_i. `weight`: C.
+    `convexity`, (N,): mu_i, of what node i minimises: rho / N and its penalties. `curvature`, `slope`: c1 and the
+    largest |l'|: Lipschitz constants of the loss's slope and of the loss.
 
     Examples
     --------
@@ -96,9 +94,8 @@ def node_costs(ledger: Sequence[Release], labels: tuple[Hashable, ...]) -> pd.Da
 
 
 def worst_nodes(losses: pd.DataFrame, delta: float, recycles: bool) -> tuple[pd.DataFrame, str]:
-    """Return what each node spent, the worst first, in words that people read; and what the columns are.
-
-    `losses`: See `PrivateConsensusRun.privacy_loss`. `recycles`: Whether every second step was free.
+    """Return what each node spent, the worst first, in words that people read; and what the columns are. `losses`: See
+    `PrivateConsensusRun.privacy_loss`. `recycles`: Whether every second step was free.
     """
     if gaussian := "mu" in losses:
         spent = [gaussian_epsilon(delta=delta, mu=mu) for mu in losses["mu"]]
