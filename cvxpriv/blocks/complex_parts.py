@@ -3,8 +3,6 @@
 The products that make a problem multi-convex stay products, so a block that is convex in z is convex in its two parts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -6,8 +6,6 @@ block's objective is no better than the problem's. The block's conditions of opt
 the problem. With slack, each constraint that is not convex may be violated at a price (Lipp and Boyd 2016).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any

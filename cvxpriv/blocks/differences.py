@@ -6,8 +6,6 @@ what its direction asks for. A product of two affine expressions is a difference
 quadratic form that of its two parts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Blocks whose variables are distributions and entries of the state, as most of Blahut-Arimoto's kind."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np

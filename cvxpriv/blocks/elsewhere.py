@@ -4,8 +4,6 @@ Each solver of the chain is asked there, one after the other. One that gives no 
 process ends, is named in the result like any other that failed, and the next one is asked.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial

@@ -4,8 +4,6 @@
 same state and raises `Disagreement` when they differ.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ and the slacks' sum is minimised. Constraints are then left out one by one until
 other, or the block itself, and no fewer of them do.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

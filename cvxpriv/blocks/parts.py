@@ -5,8 +5,6 @@ H||^2 stands as H, and the square of a distance to fixed centres as one nonnegat
 its Parameters wherever cvxpy allows it, and compiled once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -5,8 +5,6 @@ optimum, and the true objective at the repaired solution gives the other one. In
 solution. The problem is compiled once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Constraints on single cells of a mechanism: none of them couples its rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 

@@ -4,8 +4,6 @@ Blocks that change one row at a time stall short of the optimum under a constrai
 at its bound. Such a constraint asks for a block that changes all rows at once.
 """
 
-from __future__ import annotations
-
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp

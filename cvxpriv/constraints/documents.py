@@ -1,7 +1,5 @@
 """Constraints as a file keeps them: the name of the function that made them, and its arguments."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace

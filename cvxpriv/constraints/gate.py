@@ -6,8 +6,6 @@ another, and what still misses is mixed with a mechanism that tells nothing, by 
 what is said of any constraint that processing cannot break.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import cvxpy as cp

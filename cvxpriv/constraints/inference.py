@@ -3,8 +3,6 @@
 Each takes `of`: "private" constrains P(U|S), and "input" the mechanism itself.
 """
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import cvxpy as cp

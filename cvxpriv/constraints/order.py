@@ -1,7 +1,5 @@
 """Constraints that compare the rows of a mechanism: symmetry, order, and metric or Renyi privacy of every pair."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import cvxpy as cp

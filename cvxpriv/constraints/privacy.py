@@ -1,7 +1,5 @@
 """Constraints on the worst-case leakage of a mechanism."""
 
-from __future__ import annotations
-
 import cvxpy as cp
 import numpy as np
 

@@ -1,7 +1,5 @@
 """The contract of a ready constraint: its cvxpy form, the same property of an array, and a name for messages."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial

@@ -1,7 +1,5 @@
 """Ready constraints from text, for the command line: `ldp=1.0`, `floor=0.01`, `distortion=costs.csv:0.5`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from typing import Literal

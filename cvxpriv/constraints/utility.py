@@ -1,7 +1,5 @@
 """Constraints on the utility of a mechanism, and on how often it gives each output."""
 
-from __future__ import annotations
-
 import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike

@@ -6,8 +6,6 @@ it. Whoever has it can test whether a guessed identifier is in a list of hashes 
 lists, and learns which of its own people each party has. Private set intersection would hide that, and is not done.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 from collections.abc import Mapping, Sequence

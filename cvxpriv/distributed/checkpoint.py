@@ -1,7 +1,5 @@
 """A party's checkpoint: its arrays, its ledger, and the terms of its run, in one file for its owner alone."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -6,8 +6,6 @@ certificate of the connection, never off a message. Each party has one session a
 before, and the openings and the request that was not answered are sent again.
 """
 
-from __future__ import annotations
-
 import secrets
 import threading
 from collections import deque

@@ -5,8 +5,6 @@ else. A member's certificate carries its name alone; both ends of a connection p
 are of the curve P-256. Files with secrets are readable by their owner alone.
 """
 
-from __future__ import annotations
-
 import datetime
 import os
 import re

@@ -7,8 +7,6 @@ On the wire a message is a line of JSON, which names the protocol, the session, 
 vectors with their types and lengths, and the texts; the vectors follow as plain little-endian numbers of 8 bytes.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -103,11 +101,7 @@ COMMON = (
     ),
     Kind("poll", "party"),
     Kind("wait", "holder"),
-    Kind(
-        REFUSAL,
-        "party",
-        texts={"reason": Text("why it refuses", ("data", "option", "privacy", "order", "failure"))},
-    ),
+    Kind(REFUSAL, "party", texts={"reason": Text("why it refuses", ("data", "option", "privacy", "order", "failure"))}),
     Kind(
         "positions",
         "holder",

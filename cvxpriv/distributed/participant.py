@@ -5,8 +5,6 @@ comes back where it was, and a release that was drawn is sent again as it was, n
 runs: one without privacy leaves the entries of earlier ones where they are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@ The combination of the last few passes with the shortest step is found, and the 
 their images. The result is always the image of a pass, so that it has every property that a pass gives.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """A caller's arguments: exact doubles, counts and seeds, or a typed error that names the problem."""
 
-from __future__ import annotations
-
 import csv
 import numbers
 import warnings

@@ -4,8 +4,6 @@ Thirty starts of one problem are one state whose arrays have 30 as their first d
 with 1 there. Nothing else holds values while an algorithm runs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, get_args, get_origin
 

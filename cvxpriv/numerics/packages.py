@@ -9,8 +9,6 @@ The groups are `cvxpriv.models`, `cvxpriv.divergences`, `cvxpriv.constraints`, `
 and `cvxpriv.commands`.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import sys

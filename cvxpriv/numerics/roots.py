@@ -1,7 +1,5 @@
 """Roots of many increasing functions of one variable at once: Newton's method inside a bracket that is verified."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Worst-case rounding of sums and products: bounds that hold for any order of summation."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from cvxpriv.errors import ModelError

@@ -1,7 +1,5 @@
 """The simplex of distributions: the nearest point of it, and a grid over it."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

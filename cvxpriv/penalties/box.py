@@ -1,7 +1,5 @@
 """Sets of allowed coefficients as penalties: a box, and a penalty within one."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import cvxpy as cp

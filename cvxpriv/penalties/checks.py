@@ -5,8 +5,6 @@ contain the minimiser of each proximal problem. A convex penalty is compared wit
 Sizes of coefficients come from the working interval of `cvxpriv.verify`, 1e-3 to 1e3 unless told otherwise.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Protocol, runtime_checkable
 

@@ -1,7 +1,5 @@
 """The penalties that are concave away from zero, and so shrink large coefficients less than l1 does."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import cvxpy as cp

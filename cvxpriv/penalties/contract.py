@@ -5,8 +5,6 @@ too: 0 inside, inf outside. A new penalty is a class with these parts and a row 
 `cvxpriv.verify(penalty)` checks that its parts are of one P.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 

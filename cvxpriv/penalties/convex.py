@@ -1,7 +1,5 @@
 """The convex penalties of a coefficient's size (elastic net, l1, l2), and the group lasso, which drops whole groups."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The root of a proximal step, for all samples at once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -4,8 +4,6 @@ A margin loss is phi(b z) with labels b of -1 and 1; a residual loss is phi(z - 
 method needs the proximal step of a sample, the minimiser of weight l(z, b) + (r/2) (z - v)^2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -7,8 +7,6 @@ Another package adds a penalty by a class in the entry-point group `cvxpriv.pena
 arguments of the class.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -6,8 +6,6 @@ is a difference. Written as step (P + weak_convexity ||.||^2 / 2) and the rest o
 one of two pieces of |t|, on each of which it is convex, or concave and replaced by its chord, which has the same least.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 
 import cvxpy as cp

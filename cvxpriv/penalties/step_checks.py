@@ -1,7 +1,5 @@
 """Checks of a penalty's proximal step: against a search, coordinate by coordinate, its residual, and a solver."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Alternation over the blocks of any multi-convex problem: passes, and stationarity of the whole problem."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

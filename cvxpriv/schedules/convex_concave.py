@@ -6,8 +6,6 @@ where the exact residual of the whole problem is small; a point that no longer m
 reason.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any

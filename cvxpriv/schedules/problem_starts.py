@@ -1,7 +1,5 @@
 """The starts of a problem that is not convex, and many independent runs from them, in order or in parallel."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import TypeVar
@@ -23,10 +21,7 @@ Init = Sequence[Mapping[str, ArrayLike]] | Mapping[str, ArrayLike]
 
 
 def starting_points(
-    problem: cp.Problem,
-    starts: int,
-    seed: int,
-    init: Init | None,
+    problem: cp.Problem, starts: int, seed: int, init: Init | None
 ) -> tuple[list[dict[str, Array]], list[str]]:
     """Return every start's values by name, and the origin of each: "init", "values" or "random"."""
     names = named(problem)

@@ -1,7 +1,5 @@
 """The runner of schedules: each kind of step, and loops that follow every start until its own stopping rule holds."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable
 

@@ -4,8 +4,6 @@ The next solver is asked whatever a solver does: it may raise any error (a panic
 with no numbers, or with a point that satisfies nothing. The result lists the attempts, and why each was left.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 import warnings

@@ -4,8 +4,6 @@ Functions and their arguments travel by cloudpickle, so that closures and proble
 child finds the same modules as its parent. What the child prints is not shown.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import queue

@@ -4,8 +4,6 @@ HiGHS prints its banner, OSQP a word on polishing. Their code is compiled and do
 descriptor is what has to point elsewhere.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import threading

@@ -6,8 +6,6 @@ Another package adds a row by the entry-point group `cvxpriv.solvers`: the name 
 A solver keeps options from one solve of a problem to the next (CLARABEL does): every solve passes its full set.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache

@@ -5,8 +5,6 @@ is y+ = r (p - z), and a party that steps at once with the others sees y + r (S 
 dual. With D_m'y beside x_m and p it needs D_m'(2 y+ - y) = 2 D_m'y+ - D_m'y alone, and all of them may be combined.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """ADMM sharing as schedules: SHARING Algorithm 1 and its convergent relatives (`schemes`)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -128,11 +126,7 @@ def stopping(tol: float, gap: float) -> Stop:
 
 
 def measure(
-    problem: Problem,
-    scheme: Scheme,
-    factors: Sequence[Factor],
-    constraints: Constraints = (),
-    gap: float = 0.0,
+    problem: Problem, scheme: Scheme, factors: Sequence[Factor], constraints: Constraints = (), gap: float = 0.0
 ) -> Measure:
     """Return the figures of a state, per start: objective, primal, stationarity, kkt; V^t for a non-convex loss. `gap`:
     > 0 adds the figure `gap`: see `kkt.relative_gap`.

@@ -4,8 +4,6 @@ The vocabulary is the statement of what crosses: `docs/tutorials/parties.md` pri
 a run has nothing else.
 """
 
-from __future__ import annotations
-
 from cvxpriv.distributed.messages import Kind, Text, Vector, Vocabulary
 
 from .bounds import ADJACENCIES

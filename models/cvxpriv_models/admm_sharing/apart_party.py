@@ -3,8 +3,6 @@
 It answers messages of `apart_messages.SPOKEN`, and only those that its own `Allowance` permits. A pass is one step.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """The result of an exact fit across parties, as the label holder has it: `SharingApartRun`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self

@@ -6,8 +6,6 @@ Every penalty is read from the state, so that it may change from pass to pass. O
 constants.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Public bounds for a neighbour relation, checked against the data."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy import sparse
 

@@ -3,8 +3,6 @@
 S = sum_m D_m x_m; r is the penalty of the constraint S = z (rho, or rho/M where the parties average).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from cvxpriv.numerics.arrays import Array

@@ -1,7 +1,5 @@
 """The scikit-learn estimator of ADMM sharing: `VerticalLogisticRegression`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -154,12 +154,7 @@ class Factor:
         return self.weighed_system(rho, shift).root(x)
 
     def minimiser(
-        self,
-        u: Array,
-        rho: float | Array,
-        ridge: float,
-        tau: float = 0.0,
-        anchor: Array | None = None,
+        self, u: Array, rho: float | Array, ridge: float, tau: float = 0.0, anchor: Array | None = None
     ) -> Array:
         """Return the least of (ridge/2)||x||^2 + (tau/2)||x - anchor||^2 + (rho/2)||D x||^2 - u'D x, (d,).
 

@@ -1,7 +1,5 @@
 """The weighted Gram matrix D' diag(weights) D of a party's columns, without a copy of them."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy import sparse
 

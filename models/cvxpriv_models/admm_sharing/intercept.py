@@ -7,8 +7,6 @@ own, without one. A private fit has no bounded step for an unpenalised coefficie
 intercept is penalised like the rest, and it is inside the sensitivity of the first party's shares.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

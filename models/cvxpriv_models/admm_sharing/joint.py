@@ -12,8 +12,6 @@ mostly ends there.
 An answer counts only where the residual of the problem itself says so, or its gap. It needs all columns in one place.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast

@@ -4,8 +4,6 @@ A point (x, z, y) is optimal for a convex loss iff S = z, -D_m'y lies in lam dR_
 weight_i dl(z_i) for every sample.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

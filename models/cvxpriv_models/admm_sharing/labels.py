@@ -12,8 +12,6 @@ Gaussian noise at delta = 1e-6 keeps a sixteenth. A fit to flipped labels is a f
 is corrected to be unbiased (Natarajan et al. 2013), and its noise stays.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import cvxpy as cp

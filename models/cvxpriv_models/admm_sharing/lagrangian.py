@@ -5,8 +5,6 @@ bound of the objective. Its C = C_1/C_2 takes C_2 from Lemma 4, whose Lemma 3 ha
 the right one, and for the scheme that runs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -10,8 +10,6 @@ The paper's noise, D_m xi (noise="printed"), lies in the range of D_m, which mov
 candidates for D_m tells them apart with certainty, however large the noise is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 

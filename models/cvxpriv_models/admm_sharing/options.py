@@ -1,7 +1,5 @@
 """The model's own options; those that all models share stand in `cvxpriv.runs.shared_options`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Sharing with differential privacy: `solve_private`."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 

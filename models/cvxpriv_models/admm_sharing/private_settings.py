@@ -1,7 +1,5 @@
 """The options of a private run: checked before anything runs, with their defaults filled in."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,9 +79,7 @@ def settings_of(
         chosen.name,
         relation,
         bounds.public_bounds(
-            relation,
-            problem.parties,
-            {"row_bound": row_bound, "column_bound": column_bound, "cell_bound": cell_bound},
+            relation, problem.parties, {"row_bound": row_bound, "column_bound": column_bound, "cell_bound": cell_bound}
         ),
         _finite(clip),
         _finite(CLIP_ENTRIES if clip_entries is None and problem.loss.margin else clip_entries),

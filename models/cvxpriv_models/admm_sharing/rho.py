@@ -7,8 +7,6 @@ the norm of r: where parties' columns say the same, how they share it out is set
 large rho holds it back.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -59,11 +57,7 @@ class Following:
     """
 
     def __init__(
-        self,
-        problem: Problem,
-        scheme: Scheme,
-        inner: Anderson | None,
-        factors: Sequence[Factor] = (),
+        self, problem: Problem, scheme: Scheme, inner: Anderson | None, factors: Sequence[Factor] = ()
     ) -> None:
         self.problem, self.scheme, self.inner, self.factors = problem, scheme, inner, factors
         self.multiple, self.bend = 1.0, np.zeros(problem.samples)

@@ -1,7 +1,5 @@
 """The result of ADMM sharing: `SharingRun`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property

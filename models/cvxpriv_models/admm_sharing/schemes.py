@@ -19,8 +19,6 @@ step of `proximal_jacobi` with rho' = rho/M, and converges as that does. For `ga
 augmented Lagrangian, as the exact one does: tau I - rho D_m'D_m is at least 0.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar

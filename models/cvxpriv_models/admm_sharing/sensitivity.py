@@ -15,8 +15,6 @@ Write M = D D' + kappa I, so H = I - kappa M^-1, with 0 <= H <= I. Three facts a
 Lemma 1 of the paper takes 1/d_m for ||(D'D)^-1||, which nothing bounds.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from cvxpriv.learning.matrices import length

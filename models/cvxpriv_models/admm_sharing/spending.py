@@ -1,7 +1,5 @@
 """The cost of a private run: the ledger's releases as one guarantee, and the paper's claims about them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace

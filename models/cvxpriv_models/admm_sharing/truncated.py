@@ -8,8 +8,6 @@ of use; its inverse with these rows alone, by the identity of Woodbury, makes th
 It needs all columns in one place.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

@@ -11,8 +11,6 @@ printed    [rows, P_U, lambda] x inner, P(S|U)             Algorithm 1 with (19)
 =========  ==============================================  =====================================================
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial

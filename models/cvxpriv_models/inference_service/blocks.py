@@ -5,8 +5,6 @@ L = F + lam . delta - (rho/2) |delta|^2, delta = q - P_Y' P(U|Y), in the one sig
 own variables.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import cvxpy as cp
@@ -159,11 +157,7 @@ def marginal(problem: Problem, rho: float) -> Block:
 
 
 def marginal_block(
-    problem: Problem,
-    name: str,
-    level: Callable[[Values], Array],
-    curvature: float,
-    direct: Callable[[Values], Values],
+    problem: Problem, name: str, level: Callable[[Values], Array], curvature: float, direct: Callable[[Values], Values]
 ) -> Block:
     """Return the block that maximises -beta sum_yu p(y) p f(q/p) + level . q - (curvature/2) |q|^2 over q >= 0."""
     shape = (problem.p_y.size, problem.size_u)

@@ -6,8 +6,6 @@ negative of the Lambda that (29) prints. Convergence needs c above l_g = 2 beta 
 (docs/errata.md).
 """
 
-from __future__ import annotations
-
 import cvxpy as cp
 import numpy as np
 

@@ -51,10 +51,7 @@ SIDES = Sides(
         "data Y",
         "--data",
         "Columns of Y, the data that U stands for.",
-        {
-            "heart-failure": ("anaemia", "high_blood_pressure", "diabetes", "smoking"),
-            "adult": ("sex", "education_num"),
-        },
+        {"heart-failure": ("anaemia", "high_blood_pressure", "diabetes", "smoking"), "adult": ("sex", "education_num")},
     ),
     "U",
 )

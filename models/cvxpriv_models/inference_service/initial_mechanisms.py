@@ -1,7 +1,5 @@
 """The mechanisms that a solve begins with, and where each comes from."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice, zip_longest
 

@@ -5,8 +5,6 @@ are known (`curvature`): a Newton step costs a few |Y| x |U| products and one |Y
 At every iterate there is a certified gap (`kkt`), which says when to stop.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

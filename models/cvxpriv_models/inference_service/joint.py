@@ -3,8 +3,6 @@
 The paper calls (10) jointly non-convex and alternates over its rows; it is not (docs/errata.md).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial

@@ -6,8 +6,6 @@ some choice makes it one, and that is the choice that minimises the bound on F. 
 a bound may take it at cells that stand elsewhere, too.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

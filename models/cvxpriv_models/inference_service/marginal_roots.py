@@ -4,8 +4,6 @@ Closed forms for -log t (a quadratic) and squared Hellinger (a cubic in sqrt q);
 Arrays are (B, |U|), the mechanism (B, |Y|, |U|).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from cvxpriv.bounds import linear_pieces

@@ -4,8 +4,6 @@ The inner iterations of ADMM need not raise F, so the state carries `kept`, the 
 nested loop begins its next outer step there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial

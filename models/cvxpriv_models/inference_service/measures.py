@@ -3,8 +3,6 @@
 `mechanism` is P(U|Y), (..., |Y|, |U|); `p_y` is (|Y|,); `p_s_given_y` is (|S|, |Y|). All in nats.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr

@@ -1,7 +1,5 @@
 """The options of inference as a service: each with its help, range and usual value, once."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from cvxpriv.blocks.declaration import Known
@@ -32,12 +30,10 @@ SizeU = Annotated[
     int | None, Option("Number of symbols of U.", low=1, high=1e9, usual="|Y| + 1; at floor 0, |Y| suffice")
 ]
 Floor = Annotated[
-    float,
-    Option("The paper's epsilon, the least p(u|y). It is not needed, and costs accuracy.", low=0.0),
+    float, Option("The paper's epsilon, the least p(u|y). It is not needed, and costs accuracy.", low=0.0)
 ]
 Method = Annotated[
-    shared.Method,
-    Option(choices=(COLUMNS, AUTO, *METHODS), usual="columns where the optimum can be proved, else auto"),
+    shared.Method, Option(choices=(COLUMNS, AUTO, *METHODS), usual="columns where the optimum can be proved, else auto")
 ]
 Gap = Annotated[
     float,
@@ -56,8 +52,7 @@ Tol = Annotated[
     Option("KKT residual at which a start has converged; with constraints, it or the local gap.", "nats", above=0.0),
 ]
 MaxIter = Annotated[
-    shared.MaxIter,
-    Option(usual="100 for auto and joint, 1000 for the other methods, 50 where a solver does the work"),
+    shared.MaxIter, Option(usual="100 for auto and joint, 1000 for the other methods, 50 where a solver does the work")
 ]
 Accelerate = Annotated[
     str,
@@ -69,8 +64,7 @@ Accelerate = Annotated[
 ]
 Rho = Annotated[float, Option("Penalty of (16).", above=0.0)]
 Inner = Annotated[
-    int,
-    Option("Largest number of passes of admm, bregman and printed for each update of P(S|U).", low=1),
+    int, Option("Largest number of passes of admm, bregman and printed for each update of P(S|U).", low=1)
 ]
 InnerTol = Annotated[float, Option("The paper's eta_p: these passes end when no p(u) moves by more.", above=0.0)]
 Modulus = Annotated[float, Option("Modulus of the kernels of bregman.", above=0.0)]

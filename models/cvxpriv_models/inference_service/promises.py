@@ -1,7 +1,5 @@
 """The promises of a mechanism of inference as a service, and cautions for its reader, in sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -5,8 +5,6 @@ Lambert W for -log t, a cubic for Le Cam and for squared Hellinger. The others a
 kinked ones segment by segment between their kinks.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.special import wrightomega
 

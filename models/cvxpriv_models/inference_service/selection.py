@@ -73,12 +73,7 @@ def best_run(
 
 
 def _table(
-    problem: Problem,
-    constraints: Constraints,
-    state: Values,
-    origins: Sequence[str],
-    log: History,
-    tol: float,
+    problem: Problem, constraints: Constraints, state: Values, origins: Sequence[str], log: History, tol: float
 ) -> pd.DataFrame:
     measured = measure(problem, constraints)(state)
     columns = {name: measured[name] for name in ("objective", "accuracy", "leakage", "kkt")}

@@ -4,8 +4,6 @@ Newton on x and nu together from the last row takes a few cheap steps; where it 
 x follows from the scalar equations of `row_roots`. Rows are (B, |U|): one per start.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

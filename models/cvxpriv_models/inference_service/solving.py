@@ -1,7 +1,5 @@
 """The way from starts to final states: one schedule, or the default's sequence of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ The grid start fixes P(S|u) at the points of a grid, solves (10) once with a sym
 until |U| are left. One convex problem sees the whole simplex of posteriors, so its answer seldom lies in a poor valley.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from math import comb

@@ -1,7 +1,5 @@
 """The search for the best mechanism under sums over columns, and for a bound of it: column generation."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -5,8 +5,6 @@ solves, columns priced or not. A step counts if it raises the objective; where n
 are taken. Far out these rise slowly; near the end Newton's steps are quadratic.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

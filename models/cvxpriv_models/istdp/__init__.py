@@ -10,10 +10,4 @@ from .private_run import PrivateSparseRun
 from .problem import Problem
 from .run import SparseRun
 
-__all__ = [
-    "ISTDP",
-    "PrivateSparseRun",
-    "Problem",
-    "Search",
-    "SparseRun",
-]
+__all__ = ["ISTDP", "PrivateSparseRun", "Problem", "Search", "SparseRun"]

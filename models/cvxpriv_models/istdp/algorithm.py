@@ -6,8 +6,6 @@ the support grows from below, and a pass costs what its few columns do. The pass
 whether the end is stationary.
 """
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ A row's gradient is l'(z_i, y_i) x_i, so its norm is |l'| ||x_i||, and clipping 
 gradients of d numbers are never formed, and a sparse design stays sparse.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

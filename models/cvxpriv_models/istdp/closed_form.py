@@ -3,8 +3,6 @@
 theta is (d,), or (d + 1,) with an intercept last; only the first d coordinates are penalised.
 """
 
-from __future__ import annotations
-
 from cvxpriv.numerics.arrays import Array
 
 

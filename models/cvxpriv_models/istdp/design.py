@@ -1,7 +1,5 @@
 """The design X in a model's form: dense by columns, or sparse by rows; checked once."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The scikit-learn estimators of ISTDP: `PrivateSparseLogisticRegression` and `PrivateSparseRegression`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -15,8 +15,6 @@ passes, newton      passes done; Newton steps that followed the last one (`suppo
 ==================  =======================================================================
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 

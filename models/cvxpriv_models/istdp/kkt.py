@@ -4,8 +4,6 @@ For MCP (MATH ISTDP): |g_i + sign(theta_i) (lam - |theta_i|/alpha)_+| where thet
 is. The intercept is not penalised: |g_i|. Nothing here uses a solver, nor how a point was found.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

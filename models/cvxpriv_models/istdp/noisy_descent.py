@@ -6,8 +6,6 @@ Only the first step reads the data. The line search (5) is left out: it would re
 no step passes it near a solution (ERRATA ISTDP 4).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

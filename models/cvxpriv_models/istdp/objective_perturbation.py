@@ -22,8 +22,6 @@ times epsilon, and the two compose. Its noise is far below that of theta. Whethe
 t allows for the rounding at the longest theta that any rows have, where J is at most what it is at 0.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

@@ -1,7 +1,5 @@
 """ISTDP on the rows of a table, as `cvxpriv sparse` fits it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -6,8 +6,6 @@ is the divisor of the sum. Chaudhuri's noise of density exp(-rate ||b||) is pure
 is smaller, and its accounting exact.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

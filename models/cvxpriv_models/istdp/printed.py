@@ -7,8 +7,6 @@ Step 1.2 is read as the paper's section 2 has it, dtheta'dtheta / dtheta'dg; the
 computed, and F itself stands for them. Theorem 3.3's noise is taken as it is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

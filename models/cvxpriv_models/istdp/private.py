@@ -8,8 +8,6 @@ The returned iterate is chosen without the data: the last one, or the average of
 iterate of least F would have to be selected privately: every comparison of F takes from the budget of the gradients.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

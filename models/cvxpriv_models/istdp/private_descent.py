@@ -7,8 +7,6 @@ class against the rest, share the moments; what is left of mu^2 is divided equal
 of mu/sqrt(K) are one of mu.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -5,8 +5,6 @@ its own, before all others: it has a hundredth of mu^2, or a fiftieth of a pure 
 as on any public number.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -22,8 +22,6 @@ COMPAS were at most .02 better in log loss than the majority's share, most of th
 ones alone.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from cvxpriv.penalties import MCP

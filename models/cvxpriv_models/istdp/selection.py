@@ -5,8 +5,6 @@ noise for d entries is no larger than for the largest of them; choosing K one by
 sqrt(K) times the noise for the same mu. The choice follows from released numbers.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

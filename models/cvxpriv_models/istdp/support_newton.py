@@ -9,8 +9,6 @@ Newton steps that lead back to where it began would repeat it without end. Dense
 ones conjugate gradients: their factor would fill up, and with denormal numbers, which are slow.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial

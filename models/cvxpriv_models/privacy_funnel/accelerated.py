@@ -11,8 +11,6 @@ overrelaxed   the u block's gradient step lengthened beyond 1, adapted per start
 ============  ===================================================================================================
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

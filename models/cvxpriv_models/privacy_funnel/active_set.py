@@ -10,8 +10,6 @@ that of a live one, where the user's constraints treat both alike (`copied`); el
 the Lagrangian down most (`priced`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property

@@ -9,8 +9,6 @@ ccp        (q, u, r), w            the convex-concave procedure: one convex prob
 =========  ======================  ===================================================
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 import numpy as np

@@ -8,8 +8,6 @@ that a solver sees. The printed form, with every cell in it, breaks real solvers
 constrains keeps every cell (`whole`): a floor must be able to raise a cell that was empty.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import cvxpy as cp

@@ -19,8 +19,6 @@ paper's R^). Everything is in nats. Log-masses stop at ``FLOOR``: left alone the
 and the next difference of two of them is NaN.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

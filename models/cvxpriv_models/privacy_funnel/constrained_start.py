@@ -1,7 +1,5 @@
 """The mechanism of a constrained bound as a start of its own, and the refusal where no start is found."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

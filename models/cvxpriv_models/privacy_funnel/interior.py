@@ -15,8 +15,6 @@ H_j is diagonal plus rank K; eliminating it leaves one (M+1)-square system per s
 finds the length of the step.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

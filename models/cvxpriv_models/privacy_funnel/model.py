@@ -75,8 +75,7 @@ Method = Annotated[
 Accelerate = Annotated[
     str,
     Option(
-        "Acceleration of a pass; none is the paper's iteration.",
-        choices=("auto", "none", *algorithm.ACCELERATIONS),
+        "Acceleration of a pass; none is the paper's iteration.", choices=("auto", "none", *algorithm.ACCELERATIONS)
     ),
 ]
 Starts = Annotated[
@@ -86,8 +85,7 @@ Starts = Annotated[
 Tol = Annotated[shared.Tol, Option(unit="nats")]
 MaxIter = Annotated[shared.MaxIter, Option(usual=f"{algorithm.MAX_ITER}")]
 Gap = Annotated[
-    float,
-    Option("Certified distance from the best possible leakage at which columns stops.", unit="nats", above=0.0),
+    float, Option("Certified distance from the best possible leakage at which columns stops.", unit="nats", above=0.0)
 ]
 TimeLimit = Annotated[
     float, Option("Time limit of the search for the bound. A bound proved by then holds.", unit="seconds", above=0.0)
@@ -140,12 +138,7 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
 
     @declared
     def __init__(
-        self,
-        p_sx: JointTable | ArrayLike,
-        rate: Rate = 0.8,
-        *,
-        rate_unit: RateUnit = "fraction",
-        size_y: SizeY = None,
+        self, p_sx: JointTable | ArrayLike, rate: Rate = 0.8, *, rate_unit: RateUnit = "fraction", size_y: SizeY = None
     ) -> None:
         self.problem = Problem.of(p_sx, rate, rate_unit, size_y)
         self._usual_size = size_y is None

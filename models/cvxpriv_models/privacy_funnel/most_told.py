@@ -3,8 +3,6 @@
 I(X;Y) = H(X) - sum_y P(y) H(P(X|y)), and H is concave: where posteriors are kept in a polytope, its corners do best.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

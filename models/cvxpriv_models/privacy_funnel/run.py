@@ -103,12 +103,7 @@ class FunnelRun(MechanismRun[Problem, Settings]):
         return funnel_facts(self, beside, self.bound)
 
     def as_mechanism(self) -> Mechanism:
-        figures = {
-            "leakage": self.leakage,
-            "utility": self.utility,
-            "rate": self.problem.rate,
-            "kkt": self.kkt.largest,
-        }
+        figures = {"leakage": self.leakage, "utility": self.utility, "rate": self.problem.rate, "kkt": self.kkt.largest}
         return self._designed(figures, asdict(self.settings), self.problem.table.private.columns)
 
     def saved(self) -> dict[str, Any]:

@@ -3,8 +3,6 @@
 With a user's constraints a first phase leads every start into them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -10,8 +10,6 @@ I(X;Y) >= R. Feasible starts keep a root of G (or lam = 0) at every later step, 
 is at least I(X;Y) - H(X).
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 from scipy.special import entr

@@ -3,8 +3,6 @@
 A pass is one use of the data: the odd step, the dual step, and where there is one the even step.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -5,8 +5,6 @@ answer, wherever a carrier brings it. What a node published goes to its neighbou
 it there, follows the multipliers, which are a function of what was published, to know when to stop.
 """
 
-from __future__ import annotations
-
 import secrets
 import time
 from collections.abc import Mapping, Sequence

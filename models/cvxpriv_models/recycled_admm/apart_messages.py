@@ -4,8 +4,6 @@ The coordinator keeps the clock. It brings a node's vectors to the node's neighb
 is the statement of what crosses: `docs/tutorials/parties.md` prints it.
 """
 
-from __future__ import annotations
-
 from cvxpriv.distributed.messages import Kind, Text, Vector, Vocabulary
 
 from .methods import PRIVATE_METHODS
@@ -39,13 +37,7 @@ _LAYOUT = Vector(1, "a hash of the names of its columns and classes", type="word
 
 SPOKEN = Vocabulary(
     [
-        Kind(
-            "begin",
-            "holder",
-            _PLACE,
-            _OPTIONS,
-            answer="ready",
-        ),
+        Kind("begin", "holder", _PLACE, _OPTIONS, answer="ready"),
         Kind(
             "ready",
             "party",
@@ -94,10 +86,7 @@ SPOKEN = Vocabulary(
                 "delta": Vector(1, "the delta of Gaussian noise; 0 for a pure guarantee", low=0.0, high=1.0),
                 "alpha": Vector(1, "the rate of the noise; 0 where epsilon says it", low=0.0),
             },
-            {
-                **_OPTIONS,
-                "perturbation": Text("where the noise is, an option", ("objective", "output")),
-            },
+            {**_OPTIONS, "perturbation": Text("where the noise is, an option", ("objective", "output"))},
             answer="agreed",
         ),
         Kind(

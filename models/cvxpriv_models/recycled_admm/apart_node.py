@@ -4,8 +4,6 @@ It answers messages of `apart_messages.SPOKEN`. Its steps are the blocks of `blo
 knows its own row and its neighbours' rows. A pass has two of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar

@@ -5,8 +5,6 @@ The state: `f` (N, d), what was published last, f(2k-2); `odd` (N, d), f(2k-1), 
 `gradient` (N, d) and `loss` (N,), of the data at `odd`: private.
 """
 
-from __future__ import annotations
-
 import cvxpy as cp
 import numpy as np
 

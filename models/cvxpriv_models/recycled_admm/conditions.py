@@ -115,13 +115,7 @@ def conditions(
     margins, a, b = max(((matrices.margins(a, b), a, b) for _, a, b in answers), key=lambda found: min(found[0]))
     holds, verdict = _verdict(problem, matrices, margins, table, gamma)
     return ConvergenceConditions(
-        holds,
-        verdict,
-        a * b / (a + b),
-        1.0 + a / b,
-        margins,
-        matrices.margins(4.0, 4.0),
-        table,
+        holds, verdict, a * b / (a + b), 1.0 + a / b, margins, matrices.margins(4.0, 4.0), table
     )
 
 

@@ -1,7 +1,5 @@
 """scikit-learn's face of recycled ADMM: `DecentralizedLogisticRegression`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self

@@ -1,7 +1,5 @@
 """The eta_i(2k-1) of every node and pass, the weights of ADMM on the edges, and gamma, checked."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

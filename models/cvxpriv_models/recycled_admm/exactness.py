@@ -7,8 +7,6 @@ what rounding may do to the gradient at worst. Given f, a record moves f + e by 
 released on a grid with noise of that sensitivity more (`cvxpriv.privacy.grid`).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from cvxpriv.errors import NotConverged, PrivacyError

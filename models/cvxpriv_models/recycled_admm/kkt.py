@@ -4,8 +4,6 @@ A pair (f, lambda) is optimal iff grad O_i(f_i) + 2 lambda_i = 0 at every node, 
 range of D - A: sum_i lambda_i = 0. The printed penalties keep the first two and lose the third.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The methods by name, which of them is usual, and the penalties that each takes."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -4,8 +4,6 @@ Both are: minimise, for each group of rows by itself, sum_n weight_n l(x_n'f, y_
 smooth and, with bend > 0, strongly convex.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol
 

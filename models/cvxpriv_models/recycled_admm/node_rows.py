@@ -1,7 +1,5 @@
 """Graphs, and the rows of each node, from a user's spelling."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass

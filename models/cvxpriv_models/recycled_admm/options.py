@@ -1,7 +1,5 @@
 """The options that are this model's own; those that all models share stand in `cvxpriv.runs.shared_options`."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from numpy.typing import ArrayLike

@@ -1,7 +1,5 @@
 """The centralised optimum of RADMM (1) by cone solvers, for an R that is no square."""
 
-from __future__ import annotations
-
 import cvxpy as cp
 import numpy as np
 

@@ -35,13 +35,7 @@ from .eta import checked_gamma
 from .exactness import gradient_left, private_odd_step, require_solved
 from .methods import RECYCLING, penalty_table
 from .private_run import PrivateConsensusRun
-from .private_settings import (
-    PrivateSettings,
-    Releases,
-    releases_of,
-    require_suitable,
-    within_bound,
-)
+from .private_settings import PrivateSettings, Releases, releases_of, require_suitable, within_bound
 from .problem import Problem
 from .public_defaults import Privacy, usual_eta
 from .spending import accounted, node_costs

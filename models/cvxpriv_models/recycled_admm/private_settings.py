@@ -1,7 +1,5 @@
 """The options of a private solve, checked at the door, and what every pass of it will cost."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 

@@ -3,8 +3,6 @@
 These are the rows of each node, the graph, C, and the options.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

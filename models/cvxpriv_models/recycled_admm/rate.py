@@ -13,8 +13,6 @@ That eta has the least spectral radius over the curvatures of the data and the g
 converges without an even step: this one decides how fast.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs

@@ -1,7 +1,5 @@
 """The result of recycled ADMM: `ConsensusRun`."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -4,8 +4,6 @@ f, dual and the like have one row a node, (N, d). `links` is the matrix of eta_i
 with eta_ij = eta for all edges every formula is the paper's.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from cvxpriv.numerics.arrays import Array
