@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cvxpriv_models.inference_service.priced_constraints import PricedConstraints
+from cvxpriv_models.privacy_funnel.column_constraints import ColumnConstraints
 from cvxpriv_models.privacy_funnel.stored_bound import stored_bound
 from scipy.optimize import linprog
 from scipy.special import entr
@@ -17,7 +19,7 @@ from cvxpriv import constraints
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.bounds.certificate import ConstrainedCertificate
 from cvxpriv.errors import DataError, ModelError
-from cvxpriv.models import PrivacyFunnel
+from cvxpriv.models import InferenceAsService, PrivacyFunnel
 from cvxpriv.numerics.arrays import Array
 
 EPSILON = 1.2
@@ -222,3 +224,16 @@ def test_like_outputs_are_merged_until_the_optimum_fits_and_no_pass_is_made() ->
     assert run.gap <= 2e-8
     assert run.utility >= run.problem.rate - 1e-12
     assert run.iterations == 0
+
+
+def test_forbidden_cells_of_a_large_mechanism_are_read() -> None:
+    table = np.random.default_rng(0).dirichlet(np.ones(160)).reshape(2, 80)
+    funnel, inference = (
+        model(table, 0.1).constrain("hidden", constraints.forbidden([(0, 0), (3, 7)]))
+        for model in (PrivacyFunnel, InferenceAsService)
+    )
+    read = ColumnConstraints.of(funnel.problem, funnel.constraints)
+    priced = PricedConstraints.of(inference.problem, inference.constraints)
+    assert (read.counted, int((~read.allowed).sum())) == (("hidden",), 2)
+    assert priced.forbidden is not None
+    assert int(priced.forbidden.sum()) == 2

@@ -57,6 +57,15 @@ def test_merging_never_leaves_more_symbols_than_asked_and_joins_equal_ones_witho
     assert starts.merged(problem, split, 2).shape == (10, 2)
 
 
+@pytest.mark.filterwarnings("error")
+def test_an_input_that_hardly_ever_occurs_is_part_of_every_start() -> None:
+    table = np.array([[0.3, 0.2, 1e-13, 0.1], [0.1, 0.2, 2e-13, 0.1]])
+    for size_u in (2, 4, 5):
+        problem = Problem.of(table, 0.3, "jensen-shannon", size_u)
+        for name, mechanism in starts.named_starts(problem):
+            assert np.abs(mechanism.sum(axis=1) - 1.0).max() <= 1e-12, name
+
+
 @pytest.mark.parametrize("divergence", ["mutual-information", "jensen-shannon", "le-cam", "hellinger"])
 def test_the_objective_is_the_sum_of_what_symbols_are_worth(divergence: str) -> None:
     problem = g10(divergence, beta=0.7)

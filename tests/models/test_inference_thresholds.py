@@ -68,6 +68,13 @@ def test_a_kink_at_one_leaves_no_local_threshold_and_a_flat_f_an_infinite_one() 
     assert thresholds.critical_beta(g10("hockey-stick:1.5")).searched == np.inf
 
 
+def test_a_symbol_of_s_without_mass_changes_no_threshold() -> None:
+    table = np.array([[0.3, 0.2], [0.1, 0.4]])
+    both = (table, np.pad(table, ((0, 1), (0, 0))))
+    plain, padded = (thresholds.critical_beta(Problem.of(one, 1.0, "le-cam")) for one in both)
+    assert (padded.searched, padded.ceiling) == pytest.approx((plain.searched, plain.ceiling), rel=1e-9)
+
+
 def test_nothing_pays_when_the_data_say_nothing_of_s() -> None:
     independent = Problem.of(np.outer([0.4, 0.6], [0.2, 0.5, 0.3]), 0.1, "jensen-shannon", 3)
     assert thresholds.critical_beta(independent).searched == pytest.approx(0.0, abs=1e-9)

@@ -30,13 +30,10 @@ from .measured import Constraints
 from .pricing import Inner, Pricing
 from .problem import Problem
 
-#: Largest number of cells of a mechanism that are tested one by one for being forbidden.
-MOST_CELLS = 5000
 #: Largest number of sums over columns: a search with more takes minutes.
 MOST_SUMS = 300
 #: Why other constraints are left out.
 OWN = "it is a function of yours, which the bound cannot read"
-MANY_CELLS = f"a mechanism of more than {MOST_CELLS} cells is not searched for forbidden ones"
 MANY_SUMS = f"it is a sum for each of more than {MOST_SUMS} pairs of symbols of Y"
 NOT_FINITE = "its bound or its epsilon is so large that it asks nothing"
 
@@ -161,7 +158,8 @@ def _read(found: PricedConstraints, one: ReadyConstraint, problem: Problem, apar
         matrix = np.asarray(given["distortion"], dtype=np.float64)
         return replace(found, distortions=(*found.distortions, (matrix, float(given["bound"]))))
     if kind == "forbidden":
-        return _forbidding(found, one, problem)
+        cells = forbidden_cells(one, Known.of_table(problem.table), (len(problem.p_y), problem.size_u))
+        return replace(found, forbidden=cells if found.forbidden is None else found.forbidden | cells)
     costs = costs_of(one, Known.of_table(problem.table))
     if costs is None:
         return NOT_COUNTED.get(kind, f"the bound knows no constraint of the kind {kind}")
@@ -175,15 +173,6 @@ def _read(found: PricedConstraints, one: ReadyConstraint, problem: Problem, apar
     if isinstance(costs, Bent):
         return replace(found, bent=(*found.bent, costs))
     return replace(found, lines=(*found.lines, *costs))
-
-
-def _forbidding(found: PricedConstraints, one: ReadyConstraint, problem: Problem) -> PricedConstraints | str:
-    """Return the conditions with cells that are 0."""
-    shape = (len(problem.p_y), problem.size_u)
-    if shape[0] * shape[1] > MOST_CELLS:
-        return MANY_CELLS
-    cells = forbidden_cells(one, Known.of_table(problem.table), shape)
-    return replace(found, forbidden=cells if found.forbidden is None else found.forbidden | cells)
 
 
 def pricing_of(problem: Problem, joint: Array, asked: PricedConstraints) -> Pricing:

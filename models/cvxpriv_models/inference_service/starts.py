@@ -126,8 +126,7 @@ def merged(problem: Problem, mechanism: Array, size: int, weight: float | None =
         unions = symbol_values(problem, columns + columns[kept], weight)
         loss[kept] = loss[:, kept] = worth + worth[kept] - unions
         loss[kept, kept] = np.inf
-    rows = columns.T
-    return np.asarray(rows / rows.sum(axis=1, keepdims=True))
+    return floored_rows(columns.T, 0.0)  # an input whose every symbol was rare may send any
 
 
 def symbol_values(problem: Problem, columns: Array, weight: float | None = None) -> Array:

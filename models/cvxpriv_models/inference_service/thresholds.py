@@ -81,7 +81,8 @@ def critical_beta(problem: Problem, seed: int = 0) -> CriticalBeta:
     if found <= local:
         found, posterior = local, problem.p_y
     # Y = S has maximal correlation 1.
-    ceiling = max(largest_ratio(np.eye(problem.p_s.size), problem.p_s, f, seed)[0], local_threshold(1.0, f), found)
+    p_s = problem.p_s[problem.p_s > 0.0]
+    ceiling = max(largest_ratio(np.eye(p_s.size), p_s, f, seed)[0], local_threshold(1.0, f), found)
     return CriticalBeta(local, found, ceiling, posterior, sharp=1.0 not in f.kinks)
 
 
@@ -126,6 +127,7 @@ def ratio(b: Array, channel: Array, prior: Array, divergence: FDivergence) -> Ar
 
 def largest_ratio(channel: Array, prior: Array, divergence: FDivergence, seed: int = 0) -> tuple[float, Array]:
     """Return the largest `ratio` that ascents from the best of many candidates find, and where."""
+    channel = channel[channel @ prior > 0.0]
     candidates = _candidates(channel, prior, np.random.default_rng(seed))
     values = ratio(candidates, channel, prior, divergence)
     best = int(values.argmax())
@@ -142,8 +144,7 @@ def largest_ratio(channel: Array, prior: Array, divergence: FDivergence, seed: i
 def _candidates(channel: Array, prior: Array, rng: np.random.Generator) -> Array:
     """Every single y, every P(Y|s), half-way points to the prior, and random ones, (n, |Y|)."""
     likelihood = channel * prior
-    by_s = likelihood[likelihood.sum(axis=1) > 0.0]
-    sharp = np.vstack([np.eye(prior.size), by_s / by_s.sum(axis=1, keepdims=True)])
+    sharp = np.vstack([np.eye(prior.size), likelihood / likelihood.sum(axis=1, keepdims=True)])
     random = rng.dirichlet(np.full(prior.size, 0.5), size=RANDOM)
     return np.vstack([sharp, 0.5 * (sharp + prior), random])
 

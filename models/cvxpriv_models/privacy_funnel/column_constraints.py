@@ -32,9 +32,6 @@ from .problem import Problem
 MOST_GENERATORS = 260
 """Largest number of generators: 2^8 sets of symbols, with which a verification takes seconds."""
 
-MOST_CELLS = 5000
-"""Largest number of cells of a mechanism that are tested one by one for being forbidden."""
-
 LARGEST_EXPONENT = 40.0
 """A constraint that allows ratios above e^40 is left out: nothing is proved with such numbers."""
 
@@ -108,7 +105,9 @@ class _Reading:
             self.distortions.append((np.asarray(given["distortion"], dtype=np.float64), float(given["bound"])))
             return {"distortion": self.distortions[-1][0].tolist(), "bound": float(given["bound"])}
         if kind == "forbidden":
-            return self._forbid(constraint)
+            cells = forbidden_cells(constraint, Known.of_table(self.problem.table), self.forbidden.shape)
+            self.forbidden |= cells
+            return {"cells": np.argwhere(cells).tolist(), "outputs": self.size_y}
         of = given.get("of", "input")
         if given.get("delta", 0.0) or not (of == "input" or kind in _OF_RATIOS):
             return None
@@ -125,14 +124,6 @@ class _Reading:
         shape = "ratio" if kind not in _OF_RATIOS else "peak" if of == "input" else "told"
         low = np.exp(-limit) if kind == "local_information_privacy" else 0.0
         return {"epsilon": limit, "of": of} if self._shaped(shape, limit, low) else None
-
-    def _forbid(self, constraint: ReadyConstraint) -> dict[str, Any] | None:
-        """The cells that a constraint forbids, as a certificate states them."""
-        if self.forbidden.size > MOST_CELLS:
-            return None
-        cells = forbidden_cells(constraint, Known.of_table(self.problem.table), self.forbidden.shape)
-        self.forbidden |= cells
-        return {"cells": np.argwhere(cells).tolist(), "outputs": self.size_y}
 
     def _shaped(self, shape: str, epsilon: float = np.inf, low: float = 0.0) -> bool:
         """Whether the generators can be of a shape; ratios of likelihoods serve maximal leakage too."""

@@ -27,8 +27,8 @@ from .costed_cells import DEAR, LEAST, Phi, least_phi
 from .pricing import FunnelPricing
 from .problem import Problem
 
-#: Largest |X|: the cells have |X| - 1 dimensions. Most costs of one constraint, and cells tested for being forbidden.
-LARGEST_X, MOST_COSTS, MOST_CELLS = 6, 300, 5000
+#: Largest |X|: the cells have |X| - 1 dimensions. Most costs of one constraint.
+LARGEST_X, MOST_COSTS = 6, 300
 #: Random starts of a climb in each class, its most steps, and the mass of a symbol that is none.
 STARTS, CLIMB, NO_MASS = 60, 40, 1e-8
 #: Shares of the prior in the first columns; how near two columns are one.
@@ -68,7 +68,7 @@ class Costs:
             if one.kind == "expected_distortion":
                 given = one.parameters
                 distortions.append((np.asarray(given["distortion"], dtype=np.float64), float(given["bound"])))
-            elif one.kind == "forbidden" and forbidden.size <= MOST_CELLS:
+            elif one.kind == "forbidden":
                 forbidden |= forbidden_cells(one, known, shape)
             elif (found := _priced(one, known)) is not None:
                 costs += found
