@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cvxpriv_models.admm_sharing import ADMMSharing, spending
+from cvxpriv_models.admm_sharing import ADMMSharing, sensitivity
 
 from cvxpriv.errors import PrivacyError
 from cvxpriv.numerics.arrays import Array
@@ -183,4 +183,4 @@ def test_corollary_1_is_looser_than_basic_composition_at_its_own_setting() -> No
     assert exact < 20.0 < total
     found = account_ledger([Release(mu=mu)] * 20, 1e-5, neighbours="one row")
     assert exact == pytest.approx(found.epsilon)
-    assert found.epsilon <= spending.corollary_1(mu, 20, 1e-5).epsilon
+    assert found.epsilon <= sensitivity.corollary_1(mu, 20, 1e-5).epsilon

@@ -62,15 +62,6 @@ def test_a_private_sharing_run_comes_back_and_its_next_step_is_certified_from_re
         assert set(check.table["case"]) == {"z"}
 
 
-def test_with_the_model_the_parties_steps_are_certified_too() -> None:
-    run = fitted()
-    check = run.certify(("CLARABEL",), rows=100, model=MODEL)
-    assert set(check.table["case"]) == {"x/0", "x/1", "z"}
-    assert_sound(check)
-    with pytest.raises(DataError, match="pass the model that was fitted"):
-        run.certify(model=ADMMSharing([*PARTS[::-1], X], Y))
-
-
 def test_a_private_history_has_no_times(tmp_path: Path) -> None:
     run = fitted()
     assert not {"seconds", "engine", "solver", "status"} & set(run.history.columns)

@@ -337,7 +337,7 @@ def test_a_bad_model_is_refused(arguments: dict[str, object], message: str) -> N
         ({"max_iter": 0}, "max_iter=0"),
         ({"tol": -1.0}, "tol=-1.0"),
         ({"accelerate": "nesterov"}, "is not known"),
-        ({"accelerate": "anderson", "adapt_rho": True}, "adapt_rho=False"),
+        ({"accelerate": "anderson", "method": "printed"}, "other than 'printed'"),
         ({"engine": "exact"}, "engine='exact'"),
         ({"callback": 3}, "callback=3"),
     ],

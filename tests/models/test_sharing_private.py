@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cvxpriv_models.admm_sharing import ADMMSharing, bounds, labels, mechanism, sensitivity, spending
+from cvxpriv_models.admm_sharing import ADMMSharing, bounds, labels, mechanism, sensitivity
 from cvxpriv_models.admm_sharing.private import PrivateSharingRun
 from cvxpriv_models.admm_sharing.schemes import scheme_named
 from scipy import sparse
@@ -192,7 +192,7 @@ def test_a_row_over_all_parties_costs_the_root_of_their_number_times_the_mu_of_o
     )
     assert one.ledger[0].mu == pytest.approx(np.sqrt(parties) * over_all.ledger[0].mu)
     ledger = [replace(entry, touches=EVERYONE) for entry in one.ledger]
-    same_noise = spending.spent(ledger, 1e-5, "replace-one", neighbours="")
+    same_noise = sensitivity.spent(ledger, 1e-5, "replace-one", neighbours="")
     assert same_noise.mu == pytest.approx(np.sqrt(parties) * one.accounting.mu)
     assert same_noise.epsilon > 1.0 >= one.accounting.epsilon
 
@@ -442,7 +442,7 @@ def test_spending_counts_the_releases_of_one_party_for_a_change_within_one() -> 
     for adjacency, count in (("replace-one", 12), ("party-row", 4), ("column", 4), ("cell", 4)):
         release = mechanism.ShareRelease(0.1, adjacency, (1.0,) * 3, (1.0,) * 3)
         ledger = [release.entry(m) for _ in range(4) for m in range(3)]
-        found = spending.spent(ledger, 1e-5, adjacency, neighbours="")
+        found = sensitivity.spent(ledger, 1e-5, adjacency, neighbours="")
         assert (found.mu, found.releases) == (pytest.approx(0.1 * np.sqrt(count)), count)
 
 

@@ -178,17 +178,6 @@ def test_a_pass_that_pulls_the_dual_alone_is_that_of_its_steps_from_a_combinatio
             np.testing.assert_allclose(after[entry], expected[entry], atol=1e-11)
 
 
-def test_residual_balancing_leads_from_a_bad_rho_to_the_optimum() -> None:
-    x, y = columns()
-    model = ADMMSharing(split(x, 3), y)
-    for bad in (1e-3, 100.0):
-        plain = model.solve(rho=bad, accelerate="none", max_iter=300, tol=1e-6)
-        balanced = model.solve(rho=bad, adapt_rho=True, max_iter=300, tol=1e-6)
-        assert balanced.converged
-        assert not plain.converged
-        assert balanced.history["rho"].dropna().nunique() > 2
-
-
 @pytest.mark.parametrize("scheme", ["averaged", "proximal_jacobi", "printed"])
 class TestNonConvex:
     """The sigmoid loss, which is not convex: (5) falls from pass to pass, and V^t obeys the complexity bound (42)."""

@@ -41,6 +41,7 @@ GROUPS = {
                     "tests/models/test_adversarial_neighbours.py::TestSharing",
                     "tests/models/test_sharing_private.py::test_bounds_of_any_size_give_a_finite_sensitivity",
                 ),
+                frozenset({"shrinkage", "row", "column", "cell"}),
             ),
             Target(
                 "cvxpriv_models.recycled_admm.spending",
@@ -76,7 +77,7 @@ GROUPS = {
                 frozenset({"flip_probability"}),
             ),
             Target(
-                "cvxpriv_models.admm_sharing.spending",
+                "cvxpriv_models.admm_sharing.sensitivity",
                 ("tests/models/test_private_scales.py",),
                 frozenset({"corollary_1", "parties_touched"}),
             ),

@@ -2,16 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Constraint
 from cvxpriv.numerics.anderson import Anderson
-from cvxpriv.numerics.arrays import Array, Values, measured_each, single
+from cvxpriv.numerics.arrays import Array, Values, measured_each
 from cvxpriv.schedules.history import AnyOf, Below, Stop
-from cvxpriv.schedules.steps import AnyStep, Loop, Measure, Parallel, Sweep, Update
+from cvxpriv.schedules.steps import AnyStep, Loop, Measure, Parallel, Sweep
 
 from . import kkt, lagrangian
 from .accelerated import MEMORY, Packed
@@ -27,17 +26,6 @@ LOOP = "pass"
 
 #: Every constraint that a user added, as (party, name, constraint).
 Constraints = tuple[tuple[int, str, Constraint], ...]
-
-
-class Posed(Protocol):
-    """A model in the algorithm's view."""
-
-    @property
-    def problem(self) -> Problem: ...
-    @property
-    def factors(self) -> tuple[Factor, ...]: ...
-    @property
-    def constraints(self) -> Constraints: ...
 
 
 def one_pass(
@@ -58,7 +46,6 @@ def schedule(
     *,
     tol: float,
     limit: int,
-    adapt_rho: bool = False,
     follow: bool = False,
     accelerate: bool = False,
     joint: bool = False,
@@ -76,8 +63,6 @@ def schedule(
     """
     parties, z, y = one_pass(problem, scheme, factors, constraints)
     steps = [z, y, parties] if accelerate else [parties, z, y]
-    if adapt_rho:
-        steps.append(balance(problem, factors))
     packing = Packed(problem, scheme, factors, constrained=bool(constraints))
     anderson = Anderson(packing, MEMORY) if accelerate else None
     accelerator = Following(problem, scheme, anderson, factors) if follow else anderson
@@ -117,7 +102,7 @@ def initial_state(problem: Problem, rho: float, coefficients: Array | None = Non
     shares = [part @ own for part, own in zip(problem.parts, x, strict=True)]
     state = {f"x/{m}": own[None] for m, own in enumerate(x)}
     state |= {f"v/{m}": np.asarray(share)[None] for m, share in enumerate(shares)}
-    return {**state, "z": np.sum(shares, axis=0)[None], "y": zeros, "rho": np.array([rho]), "passes": np.zeros(1)}
+    return {**state, "z": np.sum(shares, axis=0)[None], "y": zeros, "rho": np.array([rho])}
 
 
 def stopping(tol: float, gap: float) -> Stop:
@@ -172,35 +157,3 @@ def residuals_with_constraints(
         block = constrained(party(problem, scheme, factors, m), m, constraints)
         stationarity[m] = block.residual(view, view).largest
     return replace(found, stationarity=tuple(stationarity))
-
-
-#: Number of passes between two changes: a new rho is a new factorisation, and needs a few passes to take effect.
-EVERY = 10
-#: Number of passes after which rho stays: convergence is proved for a penalty that changes finitely often.
-UNTIL = 200
-#: Ratio of the residuals from which on rho changes, and the factor by which it is multiplied or divided.
-UNEQUAL, BY = 5.0, 2.0
-
-
-def balance(problem: Problem, factors: Sequence[Factor]) -> Update:
-    """Return the step that doubles rho while S = z lags behind, and halves it while stationarity does. He, Yang and
-    Wang (2000); Boyd et al. (2011), 3.4.1; relative residuals: Wohlberg (2017). It writes `rho`, and `passes`, the
-    number of passes.
-    """
-
-    def step(state: Values) -> Values:
-        passes = state["passes"] + 1.0
-        due = (passes % EVERY == 0.0) & (passes <= UNTIL)
-        rho = state["rho"].copy()
-        for start in np.flatnonzero(due):
-            rho[start] *= change(single(state, int(start)))
-        return {"rho": rho, "passes": passes}
-
-    def change(view: Values) -> float:
-        found = kkt.residuals(problem, factors, view)
-        primal = found.primal / max(1.0, found.scales[0])
-        dual = max(found.stationarity) / max(1.0, found.scales[1])
-        return BY if primal > UNEQUAL * dual else 1.0 / BY if dual > UNEQUAL * primal else 1.0
-
-    shares = {f"{kind}/{m}" for kind in "xv" for m in range(problem.parties)}
-    return Update("rho", step, frozenset({"z", "y", "rho", "passes", *shares}), frozenset({"rho", "passes"}))

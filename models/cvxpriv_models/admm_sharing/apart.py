@@ -170,7 +170,7 @@ class SharingApart:
         follow = rho is None and may_follow(problem, scheme)
         asked = kkt.gap_asked(problem, gap, tol)
         limit = max_iter or MAX_ITER
-        settings = Settings(scheme.name, "closed_form", weight, False, False, limit, tol, follow, gap=asked)
+        settings = Settings(scheme.name, "closed_form", weight, False, limit, tol, follow, gap=asked)
         context = Context(ClosedForm(), History(), with_bar(callback, settings.max_iter, "passes", progress))
         self.passes, self.latest = 0, {}
         with saved_if_lost(save, self._last):

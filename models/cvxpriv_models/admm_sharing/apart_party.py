@@ -30,7 +30,7 @@ from .factor import Factor
 from .intercept import bounds_with_ones
 from .problem import Problem, checked_part
 from .schemes import Scheme, scheme_named
-from .spending import parties_touched
+from .sensitivity import parties_touched
 
 
 @dataclass(frozen=True)

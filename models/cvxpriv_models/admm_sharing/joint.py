@@ -27,8 +27,7 @@ from cvxpriv.schedules.steps import Accelerator
 
 from . import kkt
 from .accelerated import ARGUMENT
-from .factor import Factor
-from .gram import weighted_gram
+from .factor import Factor, weighted_gram
 from .problem import Problem, together
 from .schemes import Scheme
 from .truncated import Truncated, may_begin

@@ -160,7 +160,6 @@ class ADMMSharing(LearningModel):
         isolate: shared.Isolate = None,
         oversize: shared.Oversize = False,
         rho: options.Rho = None,
-        adapt_rho: options.AdaptRho = False,
         accelerate: options.Accelerate = "auto",
         gap: options.Gap = None,
     ) -> SharingRun:
@@ -190,12 +189,12 @@ class ADMMSharing(LearningModel):
         chosen = scheme_of(method or USUAL, who.name, self.constraints)
         weight = default_rho(self.problem.loss, chosen, self.problem.parties) if rho is None else float(rho)
         require_guarantee(self.problem, chosen, weight)
-        anderson = self._accelerated(accelerate, chosen, who, adapt_rho)
-        follow = rho is None and not adapt_rho and who.name == "closed_form" and not self.constraints
+        anderson = self._accelerated(accelerate, chosen, who)
+        follow = rho is None and who.name == "closed_form" and not self.constraints
         follow = follow and may_follow(self.problem, chosen)
         limit, asked = max_iter or MAX_ITER, 0.0 if self.constraints else kkt.gap_asked(self.problem, gap, tol)
         together = anderson and accelerate == "auto" and not self.constraints and may_join(self.problem)
-        settings = Settings(chosen.name, who.name, weight, anderson, adapt_rho, limit, tol, follow, together, asked)
+        settings = Settings(chosen.name, who.name, weight, anderson, limit, tol, follow, together, asked)
         points = initial_points(init, (self.problem.columns,), starts, seed, lambda: self.problem.random_scale)
         work = partial(self._from, settings=settings, engine=who, callback=callback)
         return best_start(work, points, n_jobs=n_jobs, progress=progress)
@@ -354,7 +353,6 @@ class ADMMSharing(LearningModel):
             self.factors,
             tol=settings.tol,
             limit=settings.max_iter,
-            adapt_rho=settings.adapt_rho,
             follow=settings.follow,
             accelerate=settings.accelerate,
             joint=settings.joint,
@@ -366,12 +364,12 @@ class ADMMSharing(LearningModel):
         state = single(run(loop, first, context), 0)
         return self._finished(state, context, settings, time.perf_counter() - begun)
 
-    def _accelerated(self, accelerate: str, scheme: Scheme, engine: engines.Engine, adapt_rho: bool) -> bool:
-        fit = self.problem.loss.convex and scheme.name != "printed" and engine.name == "closed_form" and not adapt_rho
+    def _accelerated(self, accelerate: str, scheme: Scheme, engine: engines.Engine) -> bool:
+        fit = self.problem.loss.convex and scheme.name != "printed" and engine.name == "closed_form"
         if accelerate == "anderson" and not fit:
             raise ModelError(
-                "accelerate='anderson' goes with a convex loss, engine='closed_form', a method other than 'printed' "
-                "and adapt_rho=False: pass accelerate='none'"
+                "accelerate='anderson' goes with a convex loss, engine='closed_form', and a method other than "
+                "'printed': pass accelerate='none'"
             )
         return fit and accelerate != "none"
 

@@ -38,7 +38,6 @@ Rho = Annotated[
         usual="near the mean curvature of the loss, then each sample's own curvature, where all steps are exact",
     ),
 ]
-AdaptRho = Annotated[bool, Option("Double or halve rho every ten passes until both residuals are alike.")]
 Gap = Annotated[
     float | None,
     Option(

@@ -17,7 +17,7 @@ from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.history import Context, History
 from cvxpriv.schedules.running import run as run_schedule
 
-from . import bounds, labels, mechanism, spending
+from . import bounds, labels, mechanism, sensitivity
 from .algorithm import LOOP, Constraints
 from .assumptions import require_guarantee
 from .factor import Factor
@@ -88,7 +88,7 @@ def release_of(
         together = mu_beside(settings.epsilon, settings.delta, [FOR_LABELS * settings.epsilon])
     else:
         together = gaussian_mu(settings.epsilon, settings.delta)
-    count = settings.max_iter * spending.parties_touched(settings.adjacency, problem.parties)
+    count = settings.max_iter * sensitivity.parties_touched(settings.adjacency, problem.parties)
     return mechanism.ShareRelease(
         mu=together / float(np.sqrt(count)),
         adjacency=settings.adjacency,
@@ -122,7 +122,7 @@ def finished(
         classes=problem.classes,
         columns=columns,
         settings=settings,
-        accounting=spending.spent(
+        accounting=sensitivity.spent(
             ledger,
             settings.delta,
             settings.adjacency,

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cvxpriv.certify.cases import Case, case_of_block
-from cvxpriv.errors import DataError, PrivacyError
+from cvxpriv.certify.cases import Case
+from cvxpriv.errors import PrivacyError
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.penalties import L2, loss_named
 from cvxpriv.reports.files import PathLike
@@ -18,13 +18,10 @@ from cvxpriv.runs.codec import UNSAVED, decoded, fields_of
 from cvxpriv.runs.learning_run import PrivateLearningRun
 from cvxpriv.runs.saved import write_run
 
-from . import algorithm
-from .algorithm import Posed
 from .labels import LABELS, flip_probability, unbiased
 from .private_settings import FOR_LABELS, PrivateSettings
 from .problem import Problem
 from .run import ROWS, Fitted, centre_cases
-from .schemes import scheme_named
 
 AT_HOME = (
     "The guarantee is about what parties send each other while they fit; each party's coefficients are exact and stay "
@@ -98,34 +95,21 @@ class PrivateSharingRun(PrivateLearningRun):
             )
         return self.hidden
 
-    def cases(self, rows: int | None = ROWS, seed: int = 0, model: Posed | None = None) -> list[Case]:
+    def cases(self, rows: int | None = ROWS, seed: int = 0) -> list[Case]:
         """Return the step after the last release, which the centre takes from released values alone.
-
-        A party's step reads its columns too, which a private run does not keep: with the `model` it is posed as well.
 
         Parameters
         ----------
         rows, seed
             See `SharingRun.cases`.
-        model : ADMMSharing, optional
-            The model that was fitted.
 
         Raises
         ------
-        DataError
-            The model has other rows or columns than the fit.
         ModelError
             The loss is a user's own, and only its name is known.
         """
         view: Values = {**self.released, "rho": np.asarray(self.settings.rho)}
-        last = centre_cases(self._problem(), view, self.settings.method, rows, seed)
-        if model is None:
-            return last
-        self._require_fitted(model)
-        view = {**view, **{f"x/{m}": x for m, x in enumerate(self.not_private.coefficients)}}
-        scheme = scheme_named(self.settings.method)
-        blocks = algorithm.blocks(model.problem, scheme, model.factors, model.constraints)
-        return [*(case_of_block(block, view) for name, block in blocks.items() if name != "z"), *last]
+        return centre_cases(self._problem(), view, self.settings.method, rows, seed)
 
     def save(self, path: PathLike, *, not_private: bool = False) -> Path:
         """Write the released values of the run to a JSON file, whole or not at all.
@@ -154,9 +138,3 @@ class PrivateSharingRun(PrivateLearningRun):
         unknown = tuple(np.zeros((labels.size, 0)) for _ in self.columns)
         none = (L2(0.0),) * len(unknown)
         return Problem(unknown, labels, loss, none, 0.0, self.released["weights"])
-
-    def _require_fitted(self, model: Posed) -> None:
-        shapes = [part.shape for part in model.problem.parts]
-        expected = [(self.released[LABELS].size, columns) for columns in self.columns]
-        if shapes != expected:
-            raise DataError(f"model has parts of shapes {shapes}, the fit {expected}: pass the model that was fitted")

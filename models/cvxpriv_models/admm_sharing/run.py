@@ -39,7 +39,6 @@ class Settings:
     engine: str
     rho: float
     accelerate: bool
-    adapt_rho: bool
     max_iter: int
     tol: float
     follow: bool = False
