@@ -93,7 +93,7 @@ class Drawing:
         lines = [f"Released {len(released):,} of {len(frame):,} rows to {self.out}"]
         if is_bundle(self.out):
             lines.append(paragraph(f"{', '.join(file.name for file in files)}. {_reason(mechanism, shown)}"))
-            lines.append("  What these rows tell of each column\n" + told(utility))
+            lines.append("  What these rows tell of each column, by what the bundle states\n" + told(utility))
         if dropped := len(frame) - len(released):
             where = ", ".join(mechanism.inputs.columns)
             lines.append(

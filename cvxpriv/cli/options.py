@@ -63,6 +63,15 @@ def names(text: str) -> tuple[str, ...]:
     return names_in(text)
 
 
+def spellings(text: str) -> tuple[str, ...]:
+    """Return the spellings of a missing value; an empty one says no more than the empty cell does.
+
+    >>> spellings(",-99")
+    ('-99',)
+    """
+    return names(text.strip(","))
+
+
 NAMES = Read(names)
 DIVERGENCE = "NAME | FORMULA | FILE.py:NAME"
 """The forms of a divergence's name: see `cvxpriv.divergences.places`."""
@@ -264,7 +273,7 @@ class Reading:
             "Spellings of a missing value, beside the empty cell.",
             usual="those of pandas, NA and so on",
             metavar="A,B,...",
-            read=names,
+            read=spellings,
         ),
     ] = None
 

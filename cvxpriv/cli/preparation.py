@@ -36,8 +36,8 @@ class Preparation(Reading):
     bins: Annotated[
         tuple[Any, ...],
         Option(
-            "Classes of numbers by public edges, or quantiles:5 from the data (private edges); first:7 takes first "
-            "characters, the month of a date; repeat.",
+            "Classes of numbers by public edges, or quantiles:5 from the data (private edges); first:7 or last:4 "
+            "takes characters, the month or year of a date; repeat.",
             read=bins_in,
             many=True,
             metavar="COLUMN=EDGES",

@@ -28,6 +28,7 @@ from cvxpriv.mechanisms.likelihood import extreme
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
 from cvxpriv.tables.alphabets import Alphabet
+from cvxpriv.tables.frames import by_number
 
 MOST_NAMED = 3
 """Number of values of a column that a description names."""
@@ -104,7 +105,7 @@ def statistics_of(inputs: Alphabet, columns: Sequence[str]) -> tuple[list[tuple[
     """
     places = [inputs.columns.index(column) for column in columns]
     rows = [tuple(symbol[place] for place in places) for symbol in inputs.symbols]
-    values = list(dict.fromkeys(rows))
+    values = sorted(dict.fromkeys(rows), key=lambda row: [by_number(value) for value in row])
     order = {value: number for number, value in enumerate(values)}
     sums = np.zeros((len(values), len(rows)))
     sums[[order[row] for row in rows], np.arange(len(rows))] = 1.0

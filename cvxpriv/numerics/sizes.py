@@ -52,6 +52,7 @@ RESAMPLED = 2e-8
 class Size:
     """An estimate of what work takes. `what`: The work in words: "a mechanism of 8,834 x 8,835 cells". `held`: Bytes of
     the arrays. `remedy`: The remedy that makes it smaller. `logged`: Bytes of the history, which grows with time.
+    `proof`: Seconds after which a search for a proof ends, beside `seconds`; 0 for no such search.
     """
 
     what: str
@@ -59,6 +60,7 @@ class Size:
     held: float
     remedy: str
     logged: float = 0.0
+    proof: float = 0.0
 
     @property
     def bytes(self) -> float:
@@ -72,7 +74,8 @@ class Size:
         >>> of_mechanism(2, 30, 31, starts=1, passes=500).limit
         'the work takes at most about 1.2 s and 1 MB'
         """
-        return f"the work takes at most about {_time(self.seconds)} and {max(self.bytes / 1e6, 1.0):,.0f} MB"
+        more = f", the proof at most {_time(self.proof)} more" * bool(self.proof)
+        return f"the work takes at most about {_time(self.seconds)} and {max(self.bytes / 1e6, 1.0):,.0f} MB{more}"
 
     def repeated(self, times: int, what: str) -> Size:
         """Return the size of doing it several times, one after the other."""

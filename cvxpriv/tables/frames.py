@@ -34,6 +34,8 @@ from cvxpriv.tables.encodings import (
 from cvxpriv.tables.workbooks import BINARY, read_binary
 
 _PLAIN_NUMBER = re.compile(r"[+-]?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
+_CLASS = re.compile(r"(below )?([+-]?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)(?: to .*| and above)?")
+"""A number, or a class of numbers as `cvxpriv.tables.steps.Bins` names it."""
 _SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 MAX_COLUMNS = 10_000
 """The most columns of a file."""
@@ -108,15 +110,22 @@ def listed(values: Any, argument: str) -> list[Any]:
 
 
 def in_order(symbols: Iterable[str]) -> tuple[str, ...]:
-    """Sort distinct symbols in a reader's order: numbers by value, and digits inside text by value too.
+    """Sort distinct symbols in a reader's order: numbers and their classes by value, and digits inside text too.
 
-    >>> in_order(["10", "9", "-1"]), in_order(["grade 10", "grade 9"])
-    (('-1', '9', '10'), ('grade 9', 'grade 10'))
+    >>> in_order(["10", "9", "-1"]), in_order(["grade 10", "grade 9"]), in_order(["2 to 3", "4 and above", "below 2"])
+    (('-1', '9', '10'), ('grade 9', 'grade 10'), ('below 2', '2 to 3', '4 and above'))
     """
-    distinct = set(symbols)
-    if all(_PLAIN_NUMBER.fullmatch(text) for text in distinct):
-        return tuple(sorted(distinct, key=lambda text: (float(text), text)))
-    return tuple(sorted(distinct, key=_natural))
+    return tuple(sorted(set(symbols), key=lambda text: (by_number(text), _natural(text))))
+
+
+def by_number(text: str) -> tuple[float, bool]:
+    """Return a sort key of numbers and of their classes; every other symbol comes after them.
+
+    >>> by_number("below 26"), by_number("26 to 32"), by_number("missing")
+    ((26.0, False), (26.0, True), (inf, True))
+    """
+    found = _CLASS.fullmatch(text)
+    return (float(found[2]), not found[1]) if found else (math.inf, True)
 
 
 def _natural(text: str) -> tuple[list[tuple[bool, int, str]], str]:

@@ -19,7 +19,7 @@ from cvxpriv.numerics.later import pd
 from cvxpriv.tables.arrays import count_column
 from cvxpriv.tables.frames import listed, require_columns, require_present, symbol
 from cvxpriv.tables.recipe import MISSING, Prepared, Recipe, blank
-from cvxpriv.tables.recipe_texts import first_in, merge_of, quantiles_in
+from cvxpriv.tables.recipe_texts import characters_in, merge_of, quantiles_in
 from cvxpriv.tables.steps import OTHER, Bins, First, Kept, Merge, Step, numbers_in, quantile_edges
 
 SHOWN = 5
@@ -63,7 +63,8 @@ def prepare(
     bins : mapping of str to sequence of float or str, optional
         For each column its public edges, or ``"quantiles:5"`` for classes of as many records each. Edges of quantiles
         are read off the rows: they are private facts, and the recipe says so. ``"first:7"`` takes the first seven
-        characters: the month of a date such as 2024-03-31, or with fewer the region of a postcode.
+        characters: the month of a date such as 2024-03-31, or with fewer the region of a postcode. ``"last:4"``
+        takes the last four: the year of 31.03.2024.
     merge : mapping of str to mapping, optional
         For each column the merged symbols by their new name: a list, or a bound such as ``"<=8"``.
     rare : int or mapping of str to int, optional
@@ -241,8 +242,8 @@ def _current(frame: pd.DataFrame, column: str, first: Recipe, steps: Sequence[St
 def _bins(
     first: Recipe, values: pd.Series[Any], weights: pd.Series[int], column: str, edges: Sequence[float] | str
 ) -> Bins | First:
-    if isinstance(edges, str) and edges.startswith("first"):
-        return First(column, first_in(edges, column))
+    if isinstance(edges, str) and edges.startswith(("first", "last")):
+        return First(column, characters_in(edges, column))
     require_present(column, int(blank(values).sum()) * (first.missing == "refuse"), len(values))
     texts = values[~blank(values)].astype(object).map(symbol)
     skipped = MISSING if first.missing == "symbol" else None

@@ -122,11 +122,8 @@ class Recipe:
         texts = [self._symbol(symbol(value), steps) for value in uniques]
         last = self._symbol(MISSING, steps) if self.missing == "symbol" else None  # code -1 reads the last entry
         cells = np.array([*texts, last], dtype=object)[codes]
-        order = dict.fromkeys(label for step in steps if isinstance(step, Bins) for label in step.labels)
-        found = {text for text in cells if text is not None}
-        levels = [label for label in order if label in found]
-        levels += in_order(found - set(levels))
-        return pd.Series(pd.Categorical(cells, categories=levels), index=values.index)
+        levels = in_order({text for text in cells if text is not None})
+        return pd.Series(pd.Categorical(cells, categories=list(levels)), index=values.index)
 
     def _symbol(self, text: str, steps: Sequence[Step]) -> str:
         for step in steps:

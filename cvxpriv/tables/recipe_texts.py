@@ -24,7 +24,7 @@ def bins_in(text: str) -> tuple[str, list[float] | str]:
     column, found, edges = text.rpartition("=")
     if not found or not column.strip():
         raise DataError(f"{text!r} says no bins: give COLUMN=EDGES, such as age=26,33,41, or income=quantiles:5")
-    for word, read in (("quantiles", quantiles_in), ("first", first_in)):
+    for word, read in (("quantiles", quantiles_in), ("first", characters_in), ("last", characters_in)):
         if edges.strip().startswith(word):
             read(edges.strip(), column.strip())
             return column.strip(), edges.strip()
@@ -33,7 +33,7 @@ def bins_in(text: str) -> tuple[str, list[float] | str]:
     except ValueError:
         raise DataError(
             f"{text!r}: edges are numbers parted by commas, such as age=26,33,41, or quantiles:5; "
-            "dates and codes take first:7, their first characters"
+            "dates and codes take first:7 or last:4, their first or last characters"
         ) from None
 
 
@@ -45,11 +45,13 @@ def quantiles_in(text: str, column: str) -> int:
     return _number_after("quantiles", 2, text, column, "give edges, or quantiles:5 for five classes")
 
 
-def first_in(text: str, column: str) -> int:
-    """Return the number of characters in ``first:7``.
+def characters_in(text: str, column: str) -> int:
+    """Return the number of characters in ``first:7``; that in ``last:4`` is negative.
 
     Raises DataError.
     """
+    if text.startswith("last"):
+        return -_number_after("last", 1, text, column, "give last:4 for the last four characters")
     return _number_after("first", 1, text, column, "give first:7 for the first seven characters")
 
 

@@ -24,7 +24,8 @@ from cvxpriv.numerics.arrays import Array, Flags, IntArray
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.joint import JointTable
 
-_DATE = re.compile(r"[12][0-9]{3}-[0-9]{2}-[0-9]{2}")
+_DATE = re.compile(r"(?P<year>[12][0-9]{3}[-/.])?[0-9]{1,2}[-/.][0-9]{1,2}(?(year)|[-/.][12][0-9]{3}$)")
+"""A date whose year comes first, or last."""
 FEWEST = 30
 """Number of records below which a column of distinct values is nothing unusual."""
 
@@ -71,7 +72,8 @@ class Judgement:
     @property
     def warning(self) -> str:
         """The warning, empty where there is none."""
-        one_value = "; ".join(f"{name} has one value, which tells nothing: leave it out" for name in self.constant)
+        remedy = "leave it out, or give edges that lie among its numbers"
+        one_value = "; ".join(f"{name} has one value, which tells nothing: {remedy}" for name in self.constant)
         if self.estimable:
             return one_value
         return f"{one_value}{'; ' * bool(one_value)}" + (
@@ -131,8 +133,10 @@ def _widest(side: Alphabet) -> tuple[str, set[str]]:
 
 def _remedy(column: str, values: set[str]) -> str:
     """Return a recipe: classes for numbers, the most frequent or merged ones of other symbols."""
-    if 2 * sum(bool(_DATE.match(text)) for text in values) > len(values):
-        return f"keep the year of dates, --bins '{column}=first:4', or the month, first:7"
+    dates = [found for text in values if (found := _DATE.match(text))]
+    if 2 * len(dates) > len(values):
+        side = "first" if dates[0]["year"] else "last"
+        return f"keep the year of dates, --bins '{column}={side}:4', or the month, {side}:7"
     numbers = sum(text.lstrip("+-").replace(".", "", 1).isdigit() for text in values)
     if 2 * numbers > len(values):
         codes = ", or codes by their first digits, first:2" * (len({len(text) for text in values}) == 1)

@@ -91,22 +91,23 @@ class Bins:
 
 @dataclass(frozen=True)
 class First:
-    """The first characters of a symbol: the year and month of a date, the region of a postcode.
+    """The first characters of a symbol, or with a negative length the last: the month of a date, a postcode's region.
 
-    >>> First("admitted", 7)("2024-03-31"), First("zip", 2)("01230")
-    ('2024-03', '01')
+    >>> First("admitted", 7)("2024-03-31"), First("admitted", -4)("31.03.2024"), First("zip", 2)("01230")
+    ('2024-03', '2024', '01')
     """
 
     column: str
     length: int
 
     def __call__(self, text: str) -> str:
-        return symbol(text[: self.length])
+        return symbol(text[: self.length] if self.length > 0 else text[self.length :])
 
     @property
     def description(self) -> str:
         """One line for readers."""
-        return f"{self.column}: its first {self.length} character{'s' * (self.length != 1)}"
+        many, side = abs(self.length), "first" if self.length > 0 else "last"
+        return f"{self.column}: its {side} {many} character{'s' * (many != 1)}"
 
 
 @dataclass(frozen=True)
@@ -244,6 +245,8 @@ def numbers_in(texts: Sequence[str], column: str) -> list[float]:
     some, they = ("is no number", "it stands") if len(strange) == 1 else ("are no numbers", "they stand")
     if any(text.replace(",", "").lstrip("+-").isdigit() for text in strange):
         remedy = "a comma can part decimals or thousands: say which, decimal=',' or decimal='.', when the file is read"
+    elif 2 * len(strange) > len(texts) > 1:
+        remedy = "edges part numbers: take the first or last characters of texts, first:3 or last:4, or merge by name"
     else:
         spelt = ",".join([*strange[:NAMED], "NA"])
         remedy = (

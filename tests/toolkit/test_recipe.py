@@ -11,9 +11,12 @@ import pytest
 
 import cvxpriv as cpv
 from cvxpriv.errors import DataError
+from cvxpriv.mechanisms.codebook import statistics_of
 from cvxpriv.mechanisms.file import FORMAT, VERSION
 from cvxpriv.tables.documents import table_document, table_of
+from cvxpriv.tables.frames import in_order
 from cvxpriv.tables.recipe_texts import bins_in, merge_in, size_in
+from cvxpriv.tables.small_counts import require_repeated
 from cvxpriv.tables.steps import Bins
 
 
@@ -92,15 +95,36 @@ def test_bins_that_are_written_down_twice_are_those_written_once() -> None:
     assert cpv.Recipe((once, once)).apply(frame).equals(cpv.Recipe((once,)).apply(frame))
 
 
-def test_first_characters_are_months_and_regions_and_are_public() -> None:
-    frame = pd.DataFrame({"day": ["2024-03-31", "2024-04-01", "2024-03-02"], "zip": ["01230", "01981", "99501"]})
-    made = cpv.prepare(frame, bins={"day": "first:7", "zip": "first:2"})
-    assert made.frame.to_dict("list") == {"day": ["2024-03", "2024-04", "2024-03"], "zip": ["01", "01", "99"]}
+def test_first_and_last_characters_are_dates_and_regions_and_are_public() -> None:
+    days, left = ["2024-03-31", "2024-04-01", "2024-03-02"], ["31.03.2023", "1.4.2024", "02.03.2024"]
+    frame = pd.DataFrame({"day": days, "zip": ["01230", "01981", "99501"], "left": left})
+    made = cpv.prepare(frame, bins={"day": "first:7", "zip": "first:2", "left": "last:4"})
+    cells = {"day": ["2024-03", "2024-04", "2024-03"], "zip": ["01", "01", "99"], "left": ["2023", "2024", "2024"]}
+    assert made.frame.to_dict("list") == cells
     assert made.recipe.apply(made.frame).equals(made.frame)
     assert cpv.Recipe.of(made.recipe.document()) == made.recipe
     assert not any("private" in line for line in made.recipe.description)
-    with pytest.raises(DataError, match="give first:7"):
-        bins_in("day=first:x")
+    for text in ("first:x", "last:0"):
+        with pytest.raises(DataError, match=f"give {text[:5].rstrip(':')}:"):
+            bins_in(f"day={text}")
+
+
+@pytest.mark.parametrize(
+    ("day", "side"), [("2024-%02d-%02d", "first"), ("%02d.%02d.2024", "last"), ("%d/%d/2024", "last")]
+)
+def test_dates_that_nearly_every_record_has_alone_are_kept_by_year_or_month(day: str, side: str) -> None:
+    frame = pd.DataFrame({"day": [day % (i % 12 + 1, i % 28 + 1) for i in range(60)], "ill": ["no", "yes"] * 30})
+    with pytest.raises(DataError, match=f"keep the year of dates, --bins 'day={side}:4', or the month, {side}:7"):
+        require_repeated(cpv.JointTable.from_frame(frame, private=["ill"], public=["day"]))
+
+
+def test_classes_stand_in_their_order_whatever_symbols_occur() -> None:
+    frame = pd.DataFrame({"sky": ["fog", "rain", "sun"], "warmth": [3.0, -12.5, -7.0]})
+    made = cpv.prepare(frame, bins={"warmth": [-10, 0]})
+    inputs = cpv.Alphabet.from_frame(made.frame, ["sky", "warmth"])[0]
+    assert inputs.symbols[0] == ("fog", "0 and above")
+    values = [value for (value,) in statistics_of(inputs, ["warmth"])[0]]
+    assert values == ["below -10", "-10 to below 0", "0 and above"] == list(in_order(values))
 
 
 def test_spellings_of_a_missing_value_and_the_decimal_point_are_part_of_the_recipe() -> None:
@@ -135,7 +159,10 @@ def test_missing_values_are_refused_dropped_or_a_symbol() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"bins": {"job": [1]}}, "bins of 'job': 'typist', .*are no numbers: where they stand for"),
+        (
+            {"bins": {"job": [1]}},
+            "bins of 'job': 'typist', .*are no numbers: edges part numbers: take the first or last",
+        ),
         ({"bins": {"age": [40, 30]}}, "edges 40, 30: expected finite numbers in rising order"),
         ({"bins": {"age": "quantiles:1"}}, "give edges, or quantiles:5"),
         ({"bins": {"Age": [1]}}, "bins names 'Age', no column of those prepared: did you mean 'age'"),

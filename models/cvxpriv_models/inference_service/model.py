@@ -287,7 +287,8 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         several = self._usual_starts(exact)
         joint = method in (None, COLUMNS, AUTO, "joint")
         steps = solving.get("max_iter") or ((JOINT_STEPS if joint else EXACT_STEPS) if exact else SOLVER_STEPS)
-        return of_mechanism(
+        limited = solving.get("time_limit")
+        size = of_mechanism(
             private,
             inputs,
             self.problem.size_u,
@@ -295,7 +296,8 @@ class InferenceAsService(MechanismModel[InferenceRun]):
             passes=4 * steps + AFTER if joint and exact else steps,
             exact=exact,
             effort=1.0 if joint or method == "gradient" else float(solving.get("inner", 100)),
-        ).within(solving.get("time_limit"))
+        ).within(limited)
+        return replace(size, proof=TIME_LIMIT) if proved and limited is None else size
 
     def _usual_starts(self, exact: bool) -> int:
         """Return the usual number of starts: more where constraints give outputs names, since more ends differ."""

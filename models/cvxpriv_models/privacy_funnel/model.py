@@ -161,7 +161,8 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         exact = engine == "closed_form" and not self.constraints
         plain = solving.get("method") in (None, COLUMNS) and solving.get("init") is None and accelerate == "auto"
         usual = 1 if exact and plain else 30 if exact else 4 if self.constraints else 1
-        return of_mechanism(
+        limited, proved = solving.get("time_limit"), plain and engine == "closed_form"
+        size = of_mechanism(
             private,
             inputs,
             self.problem.size_y,
@@ -169,7 +170,13 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
             passes=solving.get("max_iter") or algorithm.MAX_ITER,
             exact=exact,
             effort=ACCELERATED if exact and accelerate != "none" else 1.0,
-        ).within(solving.get("time_limit"))
+        ).within(limited)
+        return replace(size, proof=self._longest_proof) if proved and limited is None else size
+
+    @property
+    def _longest_proof(self) -> float:
+        """Processor seconds after which the search for a bound ends where no limit is given."""
+        return min(TIME_LIMIT * max(1.0, self.problem.p_x.size / ITS_SIZE), LONGEST)
 
     def blocks(self) -> dict[str, Block]:
         """Return every block of the model by name, with the constraints added so far."""
@@ -240,8 +247,7 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         work = Passes(self.problem, self.constraints, blocks, accelerate, tol, limit, who, callback)
         done: list[tuple[Values, Context]] = []
         proved, under = None, None
-        usual_limit = min(TIME_LIMIT * max(1.0, self.problem.p_x.size / ITS_SIZE), LONGEST)
-        limit_of_bound = usual_limit if time_limit is None else shared.FOR_THE_BOUND * time_limit
+        limit_of_bound = self._longest_proof if time_limit is None else shared.FOR_THE_BOUND * time_limit
         with processor_time(time_limit is None):
             if method == COLUMNS:
                 proved = self.bound(gap=gap, time_limit=limit_of_bound)
