@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from cvxpriv_models.admm_sharing import algorithm
 from cvxpriv_models.admm_sharing.blocks import MOST_PARAMETERS, centre
-from cvxpriv_models.admm_sharing.factor import Factor
-from cvxpriv_models.admm_sharing.factor import weighted_gram
+from cvxpriv_models.admm_sharing.factor import Factor, weighted_gram
 from cvxpriv_models.admm_sharing.problem import Problem
 from cvxpriv_models.admm_sharing.schemes import SCHEMES, scheme_named
 from scipy import sparse
