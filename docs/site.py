@@ -43,8 +43,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def on_page_content(content: str, **_: Any) -> str:
-    """Write equations as MathML."""
-    return _EQUATION.sub(_mathml, content)
+    """Write equations as MathML, and shapes in the types of parameters without the marks of their source."""
+    return _EQUATION.sub(_mathml, content).replace("``", "")
 
 
 def _status() -> str:
