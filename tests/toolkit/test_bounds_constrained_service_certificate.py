@@ -134,6 +134,8 @@ def costs(one: dict[str, Any], x: Array) -> tuple[Array, list[float], Array]:
         return none, [], np.all([r[:, i] <= factor[i, j] * r[:, j] for i, j in PAIRS], axis=0)
     if kind == "renyi_differential_privacy":
         a, pairs = one["order"], [(r[:, i], np.maximum(r[:, j], 1e-12)) for i, j in PAIRS]
+        if a >= 1.0:  # a zero costs without end; of 1e13 in its place, a solver's weight of -1e-13 would pay others
+            some = r.min(axis=1) > 0.0
         if a == 1.0:
             told = np.stack([u * np.log(np.maximum(u, 1e-300) / v) for u, v in pairs], axis=1)
             return told, [one["epsilon"]] * 6, some
