@@ -12,7 +12,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from cvxpriv.divergences.builtin import BUILT_IN
 from cvxpriv.divergences.definition import FDivergence
 from cvxpriv.numerics.arrays import Array
 
@@ -74,16 +73,6 @@ def _sides(divergence: FDivergence) -> tuple[Evaluate, Evaluate]:
         return first(x, q)[1], np.where(np.isfinite(scaled), scaled, 0.0)
 
     return in_x, in_q
-
-
-@lru_cache(maxsize=64)
-def built_in(divergence: FDivergence) -> str:
-    """Return the name of the built-in divergence that this is, by name and value (a worker holds a copy), or ""."""
-    if divergence.name not in BUILT_IN:
-        return ""
-    t = np.geomspace(1e-3, 1e3, 31)
-    same = np.allclose(divergence.f(t), BUILT_IN[divergence.name].f(t), rtol=1e-13, atol=1e-13)
-    return divergence.name if same else ""
 
 
 @lru_cache(maxsize=64)

@@ -14,7 +14,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from cvxpriv_models.istdp.public_rules import public_iterations
+from cvxpriv_models.istdp.private_options import public_iterations
 from drawn import save
 from ias_case import GREY_LINE, arguments, legend_below, panels
 from istdp_case import unit_rows

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from cvxpriv_models.istdp import ISTDP
 from cvxpriv_models.istdp.closed_form import allowed_height, barzilai_borwein
-from cvxpriv_models.istdp.gist import STEPS, Search, gist, initial_state
+from cvxpriv_models.istdp.gist import STEPS, gist, initial_state
 from cvxpriv_models.istdp.printed import printed_noise
 from scipy.special import expit
 
@@ -39,12 +39,12 @@ class TestStep:
         # BB1 BB2 = dtheta'dtheta / dg'dg.
         monkeypatch.setitem(STEPS, "printed", lambda first, second, passes: first * second)
         x, y, _ = correlated(200, 50, 0.6, seed=0)
-        problem, search = ISTDP(3.0 * x, y, loss="squared", penalty=MCP(0.1)).problem, Search()
+        problem = ISTDP(3.0 * x, y, loss="squared", penalty=MCP(0.1)).problem
         count = {}
         for step in ("bb1", "printed"):
             context = Context(ClosedForm(), History())
-            start = initial_state(problem, np.zeros(problem.size), search)
-            run_schedule(gist(problem, step, search, tol=1e-8, limit=3000), start, context)
+            start = initial_state(problem, np.zeros(problem.size))
+            run_schedule(gist(problem, step, tol=1e-8, limit=3000), start, context)
             count[step] = int((context.history.frame(0)["block"] == "prox").sum())
         assert count["printed"] > 4 * count["bb1"]
 

@@ -16,7 +16,7 @@ pytest.importorskip("sklearn")
 
 from cvxpriv_models import DecentralizedLogisticRegression
 from cvxpriv_models.recycled_admm.node_rows import place, spelled
-from cvxpriv_models.recycled_admm.public_defaults import PURE, Privacy
+from cvxpriv_models.recycled_admm.private_settings import PURE, Privacy
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression

@@ -12,8 +12,7 @@ import pytest
 from cvxpriv_models.recycled_admm import private
 from cvxpriv_models.recycled_admm.newton import odd_step
 from cvxpriv_models.recycled_admm.private_run import PrivateConsensusRun
-from cvxpriv_models.recycled_admm.private_settings import PrivateSettings, Releases, releases_of
-from cvxpriv_models.recycled_admm.public_defaults import Privacy
+from cvxpriv_models.recycled_admm.private_settings import Privacy, PrivateSettings, Releases, releases_of
 from cvxpriv_models.recycled_admm.spending import accounted, objective_epsilon, output_move, printed_epsilon
 from cvxpriv_models.recycled_admm.updates import edge_weights, even_step
 from hypothesis import given, settings, strategies as st

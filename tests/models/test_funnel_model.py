@@ -58,7 +58,7 @@ def test_a_stationary_point_is_reached_where_the_paper_crawls() -> None:
     assert fast.leakage <= plain.leakage + 1e-9
 
 
-@pytest.mark.parametrize("accelerate", ["none", "squarem", "overrelaxed", "interior"])
+@pytest.mark.parametrize("accelerate", ["none", "auto"])
 def test_no_iteration_of_any_acceleration_raises_the_leakage_or_loses_the_rate(accelerate: str) -> None:
     solved = paper("skewed", 0.7).solve(method="aem", starts=6, accelerate=accelerate, max_iter=40)
     for start in range(6):
@@ -302,8 +302,7 @@ def test_bad_arguments_are_refused_with_a_remedy(options: dict[str, object], mes
     [
         ({"engine": "closed"}, "did you mean 'closed_form'"),
         ({"method": "em"}, "did you mean 'aem'"),
-        ({"accelerate": "squared"}, "did you mean 'squarem'"),
-        ({"accelerate": "squarem", "method": "ccp"}, "goes with method='aem'"),
+        ({"accelerate": "squarem"}, "accelerate='squarem'"),
         ({"solver": "CLARABELLE"}, "did you mean 'CLARABEL'"),
         ({"starts": 0}, "starts=0"),
         ({"max_iter": 0}, "max_iter=0"),

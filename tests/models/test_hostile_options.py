@@ -138,7 +138,7 @@ def usual_calls() -> dict[str, tuple[Callable[..., Any], list[str]]]:
         "inference": "rho inner step",
         "sharing": "rho accelerate",
         "consensus": "eta growth eta_cap gamma variant",
-        "sparse": "step line_search",
+        "sparse": "step",
     }
 
     return {

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cvxpriv_models.inference_service import closed_form, marginal_roots, measures, row_roots
+from cvxpriv_models.inference_service import closed_form, marginal_roots, measures, simplex_rows
 from cvxpriv_models.inference_service.problem import floored_rows
 from cvxpriv_models.inference_service.simplex_rows import solve_rows
 from scipy.optimize import brentq, minimize
 
 from cvxpriv.bounds import linear_pieces
 from cvxpriv.divergences import FDivergence, divergence
-from cvxpriv.divergences.sides import built_in, slopes_of
+from cvxpriv.divergences.sides import slopes_of
 from cvxpriv.numerics.arrays import Array, single
 from cvxpriv.numerics.simplex import projected_rows
 from cvxpriv.tables.information import kl_divergence
@@ -47,7 +47,7 @@ def test_scalar_roots_solve_their_equation_over_many_magnitudes(name: str) -> No
     level = rng.normal(size=3000) * 10.0 ** rng.uniform(-2, 2, 3000)
     q, weight = 10.0 ** rng.uniform(-8, 0, 3000), 10.0 ** rng.uniform(-4, 1, 3000)
     f = divergence(name)
-    x = row_roots.row_roots(f, level, q, weight, 0.5)
+    x = simplex_rows.row_roots(f, level, q, weight, 0.5)
     with np.errstate(all="ignore"):
         slope, _ = slopes_of(f).in_x(np.maximum(x, 1e-300), q)
     left = 0.5 * slope + weight * x - level
@@ -169,8 +169,8 @@ def test_straight_pieces_and_the_general_search_agree(name: str) -> None:
     pieces = linear_pieces.pieces_of(f)
     assert pieces is not None
     with np.errstate(all="ignore"):
-        general = row_roots._kinked(f, level, q, np.full(500, 0.3), 0.5)
-    np.testing.assert_allclose(row_roots.row_roots(f, level, q, 0.3, 0.5), general, rtol=1e-12, atol=1e-14)
+        general = simplex_rows._kinked(f, level, q, np.full(500, 0.3), 0.5)
+    np.testing.assert_allclose(simplex_rows.row_roots(f, level, q, 0.3, 0.5), general, rtol=1e-12, atol=1e-14)
     state = random_state(g10(f), 3)
     tension = state["lam"] + rng.normal(size=state["lam"].shape)
     args = (f, state["mechanism"], tension, g10(f).p_y, 0.5, 1.0)
@@ -189,7 +189,7 @@ def test_roots_of_a_kinked_f_with_curved_pieces_are_found() -> None:
         kinks=(1.0,),
     )
     levels = np.linspace(-3.0, 3.0, 41)
-    x = row_roots.row_roots(f, levels, np.full(41, 0.2), 0.3, 0.5)
+    x = simplex_rows.row_roots(f, levels, np.full(41, 0.2), 0.3, 0.5)
     for level, root in zip(levels, x, strict=True):
 
         def left(y: float, at: float = float(level)) -> float:
@@ -295,16 +295,3 @@ def test_projection_is_the_nearest_row() -> None:
     for _ in range(50):  # a projection makes an obtuse angle with every feasible point
         other = floored_rows(rng.uniform(size=(20, 5)), 0.05)
         assert np.vecdot(points - near, other - near).max() <= 1e-14
-
-
-@pytest.mark.parametrize(("linear", "constant"), [(-3.0, 2.0), (0.0, 8.0), (5.0, 1e-12), (-1e8, 1e-9), (1e-9, 1e9)])
-def test_cubic_roots_are_positive_and_exact(linear: float, constant: float) -> None:
-    s = float(row_roots.positive_cubic_root(np.array(linear), np.array(constant)))
-    assert s > 0.0
-    size = s**3 + abs(linear) * s + constant
-    assert abs(s**3 + linear * s - constant) <= 1e-15 * 4 * size
-
-
-def test_a_users_f_under_a_built_in_name_is_not_taken_for_it() -> None:
-    assert built_in(divergence("le-cam")) == "le-cam"
-    assert built_in(FDivergence("le-cam", f=lambda t: (t - 1.0) ** 2)) == ""

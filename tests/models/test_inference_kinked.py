@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cvxpriv_models.inference_service import kkt, measures, simplex_rows, vertices
-from cvxpriv_models.inference_service.joint import joint
+from cvxpriv_models.inference_service import kkt, measures, simplex_rows
+from cvxpriv_models.inference_service.joint import joint, maximise
 
 from cvxpriv import datasets
 from cvxpriv.bounds import linear_pieces
@@ -34,7 +34,7 @@ def pieces(text: str) -> linear_pieces.Pieces:
 def test_the_linear_program_reaches_what_a_cone_solver_does_and_proves_it(text: str, floor: float) -> None:
     problem = g10(named(text), 0.2, floor, size_u=6)
     state = random_state(problem, starts=2)
-    mechanisms, gap = vertices.maximise(problem, pieces(text), state["posterior"])
+    mechanisms, gap = maximise(problem, pieces(text), state["posterior"])
     assert np.abs(gap).max() <= 1e-12  # a vertex, and its multipliers: rounding
     assert mechanisms.min() >= floor
     assert mechanisms.sum(axis=-1) == pytest.approx(np.ones((2, 10)), abs=1e-14)
@@ -49,7 +49,7 @@ def test_the_linear_program_reaches_what_a_cone_solver_does_and_proves_it(text: 
 def test_the_gap_of_any_mechanism_is_its_distance_from_the_optimum() -> None:
     problem = g10("total-variation", 0.2)
     state = random_state(problem, starts=3)
-    best, _ = vertices.maximise(problem, pieces("total-variation"), state["posterior"])
+    best, _ = maximise(problem, pieces("total-variation"), state["posterior"])
     given = (problem.p_y, problem.p_s_given_y, problem.beta, problem.divergence)
     value = [measures.surrogate(one, state["posterior"], *given) for one in (best, state["mechanism"])]
     assert kkt.joint_gap(problem, state["mechanism"], state["posterior"]) == pytest.approx(
@@ -61,7 +61,7 @@ def test_symbols_of_one_posterior_get_the_mass_of_one_and_their_floors() -> None
     problem = g10("total-variation", 0.2, 0.01, size_u=8)
     posterior = random_state(problem)["posterior"]
     posterior[:, :, 3:] = posterior[:, :, 2:3]
-    mechanism, gap = vertices.maximise(problem, pieces("total-variation"), posterior)
+    mechanism, gap = maximise(problem, pieces("total-variation"), posterior)
     assert abs(gap[0]) <= 1e-12
     assert (mechanism[0][:, 2:] > 0.01 + 1e-9).any(axis=0).sum() <= 1
 

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from cvxpriv_models.istdp import ISTDP, centring
 from cvxpriv_models.istdp.centring import Centre, moments, moments_sensitivity, resolves
 from cvxpriv_models.istdp.clipping import ClippedGradient
-from cvxpriv_models.istdp.selection import require_support, select
+from cvxpriv_models.istdp.private_descent import require_support, select
 from scipy.optimize import minimize
 
 import cvxpriv as cpv

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from cvxpriv_models.istdp import ISTDP, clipping
+from cvxpriv_models.istdp.private_options import MOST_ITERATIONS, drowned, noise_level_penalty, public_iterations
 from cvxpriv_models.istdp.problem import DEFAULT
-from cvxpriv_models.istdp.public_rules import MOST_ITERATIONS, drowned, noise_level_penalty, public_iterations
 from scipy.special import expit
 
 from cvxpriv.errors import ModelError, PrivacyError

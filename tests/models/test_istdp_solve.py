@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from cvxpriv_models.istdp import ISTDP, Search, SparseRun
+from cvxpriv_models.istdp import ISTDP, SparseRun, gist
 from cvxpriv_models.istdp.closed_form import barzilai_borwein
 from cvxpriv_models.istdp.gist import LOOP
 from scipy.optimize import minimize
@@ -93,10 +93,13 @@ def test_every_rule_for_the_step_ends_at_a_stationary_point(step: str) -> None:
 
 @pytest.mark.parametrize("longest", [None, 30.0])
 @pytest.mark.parametrize("penalty", [MCP(0.1, 3.0), CappedL1(0.1, 0.5), L1(0.1)], ids=lambda p: p.name)
-def test_engines_end_at_the_same_point(penalty: Penalty, longest: float | None) -> None:
+def test_engines_end_at_the_same_point(
+    penalty: Penalty, longest: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if longest is not None:
+        monkeypatch.setattr(gist, "longest", lambda penalty, first: longest)
     one = model("squared", penalty)
-    options = {"line_search": Search(longest=longest), "tol": 1e-7}
-    exact, dcp, checked = (one.solve(engine=engine, **options) for engine in ("closed_form", "dcp", "checked"))
+    exact, dcp, checked = (one.solve(engine=engine, tol=1e-7) for engine in ("closed_form", "dcp", "checked"))
     assert exact.converged
     assert dcp.converged
     np.testing.assert_allclose(dcp.theta, exact.theta, atol=1e-6)  # what tol 1e-7 leaves
@@ -106,10 +109,11 @@ def test_engines_end_at_the_same_point(penalty: Penalty, longest: float | None) 
     assert set(blocks["status"]) == {"optimal"}
 
 
-def test_a_run_says_whether_two_pieces_were_compared_and_which_was_taken() -> None:
+def test_a_run_says_whether_two_pieces_were_compared_and_which_was_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     short = model("squared", MCP(0.1, 3.0)).solve(accelerate="none").history
     assert short["far"].isna().all()
-    long = model("squared", MCP(0.1, 1.2)).solve(accelerate="none", line_search=Search(longest=50.0)).history
+    monkeypatch.setattr(gist, "longest", lambda penalty, first: 50.0)
+    long = model("squared", MCP(0.1, 1.2)).solve(accelerate="none").history
     passes = long[long["block"] == LOOP]
     assert (passes["far"][passes["step"] > 1.2] > 0).any()
     assert passes["far"][passes["step"] <= 1.2].isna().all()
@@ -245,12 +249,6 @@ def test_a_callback_ends_a_run() -> None:
 def test_an_option_that_is_none_is_refused(options: dict, message: str) -> None:
     with pytest.raises(ModelError, match=message):
         model("squared", MCP(0.1)).solve(**options)
-
-
-@pytest.mark.parametrize("wrong", [{"beta": 1.0}, {"shrink": 0.0}, {"longest": 0.0}, {"shortest": 2.0}, {"memory": 0}])
-def test_a_line_search_that_is_none_is_refused(wrong: dict) -> None:
-    with pytest.raises(ModelError, match=next(iter(wrong))):
-        Search(**wrong)
 
 
 def test_a_path_of_a_penalty_without_weight_is_refused() -> None:

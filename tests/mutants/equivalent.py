@@ -77,17 +77,6 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ("_log_ratio", r"q >= 0.0"): "no upper limit of a probability is 0",
         ("refutes", r">= epsilon"): TOUCHED,
     },
-    "cvxpriv_models.privacy_funnel.accelerated": {
-        (
-            "squarem.accelerate",
-            r"\((2e-300|5e-301)\)",
-        ): "a number that only has to be positive: the length is cut at 1e6",
-        (
-            "squarem.accelerate",
-            r"\((2000000|500000).0\)",
-        ): "leaps of half a million passes: what they lead to is judged",
-        ("_keep_better", r"\) > closed_form"): TOUCHED,
-    },
     "cvxpriv_models.privacy_funnel.closed_form": {
         ("", r"^_LOW_MASS"): "from e^20 above the floor a column does not feel it to nine digits",
         ("iteration", r"<= _LOW_MASS"): TOUCHED,

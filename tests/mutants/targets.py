@@ -99,7 +99,11 @@ GROUPS = {
                     )
                 ),
             ),
-            Target("cvxpriv_models.istdp.selection", ("tests/models/test_istdp_centring.py",)),
+            Target(
+                "cvxpriv_models.istdp.private_descent",
+                ("tests/models/test_istdp_centring.py",),
+                frozenset({"select", "columns", "spread_out", "require_support"}),
+            ),
             Target("cvxpriv.privacy.noise", ("tests/toolkit/test_grid.py", "tests/toolkit/test_privacy.py")),
             Target("cvxpriv.numerics.rounding", ("tests/toolkit/test_rounding.py",)),
             Target("cvxpriv.privacy.grid", ("tests/toolkit/test_grid.py::TestGrid",)),
@@ -139,15 +143,14 @@ GROUPS = {
     ),
     "steps": Group(
         (
-            Target("cvxpriv_models.recycled_admm.eta", ("tests/models/test_adversarial_neighbours.py::TestConsensus",)),
+            Target(
+                "cvxpriv_models.recycled_admm.methods",
+                ("tests/models/test_adversarial_neighbours.py::TestConsensus",),
+                frozenset({"eta_table", "checked_gamma", "_table"}),
+            ),
             Target(
                 "cvxpriv_models.admm_sharing.schemes",
                 ("tests/models/test_sharing_schemes.py::test_the_hold_of_a_party_is_just_large_enough_in_each_scheme",),
-            ),
-            Target(
-                "cvxpriv_models.privacy_funnel.accelerated",
-                ("tests/models/test_funnel_accelerated.py",),
-                frozenset({"squarem.accelerate", "_keep_better"}),
             ),
             Target(
                 "cvxpriv_models.privacy_funnel.closed_form",

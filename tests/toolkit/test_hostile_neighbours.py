@@ -100,7 +100,6 @@ WRONG: dict[str, Callable[[], Any]] = {
     "limits below 0": lambda: Tolerances(agree=-1.0),
     "labels of many digits": lambda: scores_of(10**5000, [0.5]),  # type: ignore[arg-type]
     "a text for predictions": lambda: scores_of([1.0], "\ud800"),
-    "one number for several": lambda: GRAPH.convergence_sweep(np.array(3.0)),  # type: ignore[arg-type]
     "no variables": lambda: cpv.alternate(cp.Problem(cp.Minimize(cp.Constant(1.0)))),
     "no variables to convexify": lambda: cpv.convex_concave(cp.Problem(cp.Minimize(cp.Constant(1.0)))),
 }

@@ -1,18 +1,15 @@
 """The P_U block of IAS (21), symbol by symbol: beta sum_y p(y) f_q(p(u|y), q) + rho q = lam + rho m, clipped at q = 0.
 
-Closed forms for -log t (a quadratic) and squared Hellinger (a cubic in sqrt q); bracketed Newton for every other f.
-Arrays are (B, |U|), the mechanism (B, |Y|, |U|).
+Newton's method from the last q, bracketed where it does not settle. Arrays are (B, |U|), the mechanism (B, |Y|, |U|).
 """
 
 import numpy as np
 
 from cvxpriv.bounds import linear_pieces
 from cvxpriv.divergences import FDivergence
-from cvxpriv.divergences.sides import TINY, Slopes, built_in, slopes_of
+from cvxpriv.divergences.sides import TINY, Slopes, slopes_of
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.roots import Rows, increasing_root
-
-from .row_roots import positive_cubic_root
 
 QUICK_LIMIT = 25
 SMALL_STEP = 1e-8
@@ -28,11 +25,6 @@ def solve_marginal(
     """
     slopes = slopes_of(divergence)
     with np.errstate(all="ignore"):
-        match built_in(divergence):
-            case "mutual-information":
-                return _logarithm(level, p_y @ mechanism, beta, rho)
-            case "hellinger":
-                return _hellinger(level, p_y @ np.sqrt(mechanism), beta, rho)
         pieces = linear_pieces.pieces_of(divergence)
         if pieces is not None:
             return linear_pieces.marginal_roots(pieces, mechanism, level, p_y, beta, rho)
@@ -44,22 +36,6 @@ def solve_marginal(
     if np.isinf(divergence.limit_slope):  # p f(q/p) is then infinite at p = 0 for any q > 0
         q = np.where((mechanism == 0.0).any(axis=-2), 0.0, q)
     return q
-
-
-def _logarithm(level: Array, m: Array, beta: float, rho: float) -> Array:
-    """-log t: rho q^2 - level q = beta m, the root that is not negative, without cancellation."""
-    root = np.sqrt(level * level + 4.0 * rho * beta * m)
-    above = (level + root) / (2.0 * rho)
-    below = 2.0 * beta * m / np.maximum(root - level, TINY)
-    return np.where(level >= 0.0, above, below)
-
-
-def _hellinger(level: Array, roots: Array, beta: float, rho: float) -> Array:
-    """Squared Hellinger, z = sqrt q: rho z^3 - (level - beta) z = beta sum_y p(y) sqrt p(u|y)."""
-    constant = beta * roots / rho
-    z = positive_cubic_root((beta - level) / rho, np.maximum(constant, TINY))
-    unused = np.maximum((level - beta) / rho, 0.0)  # a symbol that no row sends
-    return np.where(constant > 0.0, z * z, unused)
 
 
 def _quick(

@@ -1,7 +1,10 @@
 """The row block of IAS (20) as a system: beta f_x(x, q) + weight x = kappa - nu, x >= floor, sum x = 1.
 
 Newton on x and nu together from the last row takes a few cheap steps; where it does not settle, nu is bracketed and
-x follows from the scalar equations of `row_roots`. Rows are (B, |U|): one per start.
+x follows element by element from beta f_x(x, q) + weight x = level (`row_roots`). Rows are (B, |U|): one per start.
+
+f_x grows with x, so there is one root x >= 0, or none above 0, and then x is 0. It is bracketed and polished by Newton,
+for a kinked f segment by segment between its kinks.
 """
 
 import numpy as np
@@ -13,7 +16,79 @@ from cvxpriv.divergences.sides import TINY, Slopes, slopes_of
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.roots import Rows, increasing_root
 
-from .row_roots import jump_at, row_roots
+#: A bracket this narrow, relative, is one number.
+NARROW = 4.0 * float(np.finfo(float).eps)
+
+
+def row_roots(divergence: FDivergence, level: Array, q: Array, weight: Array | float, beta: float) -> Array:
+    """The root x >= 0 of ``beta f_x(x, q) + weight x = level``; 0 where the left side is above at x = 0. `level`, `q`,
+    `weight`: They broadcast; weight > 0, q >= 0. A level of -inf gives 0. Returns: x, of the broadcast shape.
+    """
+    level, q, weight = (np.asarray(one) for one in np.broadcast_arrays(level, q, weight))
+    with np.errstate(all="ignore"):
+        pieces = linear_pieces.pieces_of(divergence)
+        if pieces is not None:
+            return linear_pieces.row_roots(pieces, level, q, weight, beta)
+        if not divergence.smooth:
+            return _kinked(divergence, level, q, weight, beta)
+        return _bracketed(divergence, level, q, weight, beta, np.zeros_like(level), np.full_like(level, np.inf))
+
+
+def _polished(divergence: FDivergence, x: Array, level: Array, q: Array, weight: Array, beta: float) -> Array:
+    """One Newton step on the equation itself, where it is a step and not noise."""
+    slope, curvature = slopes_of(divergence).in_x(np.maximum(x, TINY), np.maximum(q, TINY))
+    step = (beta * slope + weight * x - level) / (beta * curvature + weight)
+    return np.where(np.abs(step) < 1e-6 * (x + q), np.maximum(x - step, 0.0), x)
+
+
+def _bracketed(
+    divergence: FDivergence, level: Array, q: Array, weight: Array, beta: float, low: Array, high: Array
+) -> Array:
+    """The root inside [low, high] where f is smooth there, found in log x; at most TINY is 0."""
+    in_x = slopes_of(divergence).in_x
+    safe_q = np.maximum(q, TINY)
+    # At x >= q the slope is at least that at q, which bounds the root from above.
+    ceiling = np.maximum(safe_q, (level - beta * in_x(safe_q, safe_q)[0]) / weight)
+    low = np.maximum(low, TINY)
+    high = np.minimum(high, np.maximum(ceiling * (1.0 + 1e-12), low))
+    positive = beta * in_x(low, safe_q)[0] + weight * low < level
+    level, own, weight = level[positive], safe_q[positive], weight[positive]
+
+    def excess(log_x: Array, rows: Rows) -> tuple[Array, Array]:
+        x, held = np.exp(log_x), weight[rows]
+        slope, curvature = in_x(x, own[rows])
+        return beta * slope + held * x - level[rows], (beta * curvature + held) * x
+
+    root = np.exp(increasing_root(excess, np.log(low[positive]), np.log(high[positive]), np.log(own)))
+    x = np.where(low > TINY, low, 0.0)
+    x[positive] = _polished(divergence, root, level, own, weight, beta)
+    return x
+
+
+def _kinked(divergence: FDivergence, level: Array, q: Array, weight: Array, beta: float) -> Array:
+    """Find the kink, or the segment between two kinks, where the level lies; a segment is smooth."""
+    low, high = np.zeros_like(level), np.full_like(level, np.inf)
+    x = np.full_like(level, np.nan)
+    for kink in divergence.kinks:
+        at = q / kink
+        below, above = (beta * one * np.ones_like(level) + weight * at for one in jump_at(divergence, kink))
+        low, high = (
+            np.where(level > above, np.maximum(low, at), low),
+            np.where(level < below, np.minimum(high, at), high),
+        )
+        x = np.where((level >= below) & (level <= above) & (q > 0.0), at, x)
+    inner_low, inner_high = low * (1.0 + NARROW), high * (1.0 - NARROW)
+    smooth = _bracketed(divergence, level, q, weight, beta, inner_low, inner_high)
+    return np.where(np.isnan(x), smooth, x)
+
+
+def jump_at(divergence: FDivergence, kink: float) -> tuple[float, float]:
+    """f_x just below and just above x = q/kink: f(t) - t f'(t) with f' from the right and from the left of the kink."""
+    beside = kink * (1.0 - 1e-9)
+    value = float(np.asarray(divergence.f(np.array([kink])))[0])
+    right, left = (float(divergence.derivative(np.array([t]))[0]) for t in (kink, beside))
+    return value - kink * right, value - kink * left
+
 
 QUICK_LIMIT = 30
 #: Newton is quadratic: after a relative step of 1e-8 what is left is rounding.

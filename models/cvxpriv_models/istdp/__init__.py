@@ -4,10 +4,9 @@ Yuan, Peng: "Iterative Shrink Threshold Differential Privacy Algorithm Based on 
 (in Chinese).
 """
 
-from .gist import Search
 from .model import ISTDP
 from .private_run import PrivateSparseRun
 from .problem import Problem
 from .run import SparseRun
 
-__all__ = ["ISTDP", "PrivateSparseRun", "Problem", "Search", "SparseRun"]
+__all__ = ["ISTDP", "PrivateSparseRun", "Problem", "SparseRun"]

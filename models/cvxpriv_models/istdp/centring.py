@@ -31,8 +31,7 @@ from cvxpriv.penalties import Loss
 from cvxpriv.privacy import GaussianNoise, Noise, Release
 
 from .clipping import MOST_ROWS
-from .design import Design
-from .problem import Problem
+from .problem import Design, Problem
 
 #: Part of mu^2 that the moments get.
 SHARE = 0.1

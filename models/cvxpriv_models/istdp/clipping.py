@@ -14,8 +14,7 @@ from cvxpriv.learning.matrices import row_norms
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.rounding import sum_rounding
 
-from .design import Design
-from .problem import Problem
+from .problem import Design, Problem
 
 #: Number of clipped per-row gradients by which the sums of two neighbours can differ, by neighbour relation.
 ADJACENCIES = {"replace-one": 2.0, "add-remove": 1.0}

@@ -16,12 +16,10 @@ passes, newton      passes done; Newton steps that followed the last one (`suppo
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from cvxpriv.errors import ModelError, suggest
-from cvxpriv.numerics.arguments import require_counts
 from cvxpriv.numerics.arrays import Array, Values, each_start, stack
 from cvxpriv.penalties import Penalty
 from cvxpriv.penalties.proximal import proximal, proximal_block
@@ -35,44 +33,19 @@ from .problem import Problem
 FAR = 1e6
 
 
-@dataclass(frozen=True)
-class Search:
-    """The constants of the line search.
+#: The search's constants: share of the requested decrease, factor by which a step shrinks (the paper's eta), number of
+#: points whose highest F counts, least first length as a share of the first one (alpha_min), and most trials of a pass.
+BETA, SHRINK, MEMORY, SHORTEST, HALVINGS = 1e-4, 0.5, 5, 1e-6, 100
 
-    `beta`: Share of the requested decrease, beta / (2 step) ||theta+ - theta||^2, in (0, 1).
-    `shrink`: Factor by which a step shrinks, in (0, 1): the paper's eta.
-    `memory`: Number of points whose highest F counts; 1 is monotone.
-    `shortest`: Least first length, alpha_min in the paper, as a share of the first one.
-    `longest`: Greatest first length, alpha_max in the paper. None is 1 / weak_convexity of the penalty: up to there the
-    proximal step is continuous, and beyond it thresholds hard and may throw coefficients far out. For a convex penalty
-    and for capped l1 it is `FAR` times the first length.
-    `halvings`: Largest number of trials of a pass.
+
+def longest(penalty: Penalty, first: float) -> float:
+    """Return the greatest length that a pass begins with, alpha_max in the paper; `first` is that of the first pass.
+
+    Beyond 1/weak_convexity the proximal step thresholds hard and may throw coefficients far out. A convex penalty, and
+    capped l1, have no such limit.
     """
-
-    beta: float = 1e-4
-    shrink: float = 0.5
-    memory: int = 5
-    shortest: float = 1e-6
-    longest: float | None = None
-    halvings: int = 100
-
-    def __post_init__(self) -> None:
-        for name in ("beta", "shrink"):
-            if not 0.0 < getattr(self, name) < 1.0:
-                raise ModelError(f"{name}={getattr(self, name)!r} of the line search is not in (0, 1)")
-        if not (0.0 < self.shortest <= 1.0 and (self.longest is None or self.longest > 0.0)):
-            raise ModelError(
-                f"shortest={self.shortest!r} and longest={self.longest!r} bound no step: choose 0 < shortest <= 1 and "
-                "longest > 0"
-            )
-        require_counts(memory=self.memory, halvings=self.halvings)
-
-    def bound(self, penalty: Penalty, first: float) -> float:
-        """Return the greatest length that a pass begins with; `first` is that of the first pass."""
-        if self.longest is not None:
-            return self.longest
-        bend = penalty.weak_convexity
-        return 1.0 / bend if 0.0 < bend < np.inf else FAR * first
+    bend = penalty.weak_convexity
+    return 1.0 / bend if 0.0 < bend < np.inf else FAR * first
 
 
 #: Names of the loops in a run's history.
@@ -91,16 +64,14 @@ STEPS: Mapping[str, Callable[[float, float, int], float]] = {
 }
 
 
-def gist(
-    problem: Problem, step: str, search: Search, tol: float, limit: int, accelerate: Accelerator | None = None
-) -> Loop:
+def gist(problem: Problem, step: str, tol: float, limit: int, accelerate: Accelerator | None = None) -> Loop:
     """Return the algorithm: passes until the KKT residual is at most `tol`, or nothing moves."""
     if step not in STEPS:
         raise ModelError(f"step={step!r} is not a rule for the step: {suggest(str(step), STEPS)}")
     halving = Loop(
-        Sweep([_aim(), proximal_block(problem.penalty, problem.features), _weigh(problem, search)]),
+        Sweep([_aim(), proximal_block(problem.penalty, problem.features), _weigh(problem)]),
         stop=Below("shortfall", 0.0),
-        limit=search.halvings,
+        limit=HALVINGS,
         measure=lambda state: {"shortfall": state["shortfall"]},
         name=SEARCH,
     )
@@ -114,14 +85,14 @@ def gist(
     )
 
 
-def initial_state(problem: Problem, theta: Array, search: Search) -> dict[str, Array]:
+def initial_state(problem: Problem, theta: Array) -> dict[str, Array]:
     """Return the state at one start, moved to the nearest theta where P is finite."""
     theta = proximal(problem.penalty, theta, 0.0, problem.features)
     z = problem.predictions(theta)
     gradient = problem.gradient(z)
     value = problem.average_loss(z) + problem.penalty_value(theta)
     first = closed_form.cauchy_step(gradient, problem.predictions(gradient), problem.loss.smoothness)
-    bound = search.bound(problem.penalty, first)
+    bound = longest(problem.penalty, first)
     step = min(first, bound)
     return stack(
         [
@@ -129,9 +100,9 @@ def initial_state(problem: Problem, theta: Array, search: Search) -> dict[str, A
                 "theta": theta,
                 "gradient": gradient,
                 "value": value,
-                "recent": np.full(search.memory, value),
+                "recent": np.full(MEMORY, value),
                 "step": step,
-                "shortest": search.shortest * step,
+                "shortest": SHORTEST * step,
                 "longest": bound,
                 "taken": np.nan,
                 "center": theta,
@@ -156,21 +127,21 @@ def _aim() -> Update:
     return Update("center", fn, frozenset({"theta", "gradient", "step"}), frozenset({"center"}))
 
 
-def _weigh(problem: Problem, search: Search) -> Update:
+def _weigh(problem: Problem) -> Update:
     """Compare F at the trial with (5); a trial that is too high halves the step."""
 
     def one(at: Values) -> Values:
         trial, step = at["trial"], float(at["step"])
         z = problem.predictions(trial)
         height = problem.average_loss(z) + problem.penalty_value(trial)
-        allowed = closed_form.allowed_height(at["recent"], search.beta, step, trial - at["theta"])
+        allowed = closed_form.allowed_height(at["recent"], BETA, step, trial - at["theta"])
         shortfall = height - allowed - ROUNDING * abs(height)
         return {
             "trial_z": z,
             "height": np.asarray(height),
             "shortfall": np.asarray(shortfall),
             "taken": np.asarray(step),
-            "step": np.asarray(step if shortfall <= 0.0 else search.shrink * step),
+            "step": np.asarray(step if shortfall <= 0.0 else SHRINK * step),
         }
 
     reads = frozenset({"theta", "trial", "step", "recent"})

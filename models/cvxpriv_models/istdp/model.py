@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.engines import engine_named
 from cvxpriv.certify.cases import Case, case_of_block
-from cvxpriv.errors import DataError, ModelError, shown
+from cvxpriv.errors import DataError
 from cvxpriv.learning.fit import Fit
 from cvxpriv.learning.learning_model import LearningModel, best_start, initial_points
 from cvxpriv.learning.schema import SchemaOption, schema_named
@@ -28,15 +28,13 @@ from cvxpriv.runs import shared_options as shared
 from cvxpriv.runs.options import Option, declared
 
 from . import options
-from .algorithm import METHODS, blocks, schedule, solve_from
+from .algorithm import METHODS, blocks, path_table, schedule, solve_from
 from .clipping import ADJACENCIES
-from .gist import Search
 from .on_rows import SparseOnRows
-from .path import path_table
 from .private import PRIVATE_METHODS, solve_private
+from .private_options import MOST_ITERATIONS
 from .private_run import PrivateSparseRun
 from .problem import Problem
-from .public_rules import MOST_ITERATIONS
 from .run import Settings, SparseRun
 
 #: Largest number of passes, unless told otherwise.
@@ -48,7 +46,6 @@ class OwnOptions(shared.SolveOptions, total=False):
 
     step: options.Step
     accelerate: options.Accelerate
-    line_search: options.LineSearch
 
 
 @door
@@ -157,7 +154,6 @@ class ISTDP(LearningModel):
         oversize: shared.Oversize = False,
         step: options.Step = "bb1",
         accelerate: options.Accelerate = "auto",
-        line_search: options.LineSearch = None,
     ) -> SparseRun:
         """Find a stationary point, without privacy.
 
@@ -187,15 +183,10 @@ class ISTDP(LearningModel):
             stored=int(self.problem.design.size),
         )
         require_feasible(size.within(time_limit), oversize)
-        search = Search() if line_search is None else line_search
-        if not isinstance(search, Search):
-            raise ModelError(f"line_search={shown(search)} is no Search: leave it out, or pass a Search")
         settings = Settings(method or METHODS[0], who.name, step, accelerate, max_iter or MAX_ITER, float(tol))
-        loop = schedule(self.problem, step, accelerate, search, settings.tol, settings.max_iter)
+        loop = schedule(self.problem, step, accelerate, settings.tol, settings.max_iter)
         points = initial_points(init, (self.problem.size,), starts, seed, lambda: self.problem.random_scale)
-        work = partial(
-            solve_from, self.problem, loop=loop, search=search, engine=who, settings=settings, callback=callback
-        )
+        work = partial(solve_from, self.problem, loop=loop, engine=who, settings=settings, callback=callback)
         return best_start(work, points, n_jobs=n_jobs, progress=progress)
 
     @declared
@@ -227,7 +218,7 @@ class ISTDP(LearningModel):
 
         The shape of X, the loss, the penalty and the options count as public: choose them without these data, and make
         the model with `allow_constant=True` where it must stay secret that a column is constant. The default penalty is
-        the MCP of `public_rules.noise_level_penalty`.
+        the MCP of `private_options.noise_level_penalty`.
 
         `adjacency` states the change of one person: a row is replaced, with n public ("replace-one"); or a row is
         there or not ("add-remove"), and the sum of gradients is divided by the public number `public_rows`, by that of
@@ -235,7 +226,7 @@ class ISTDP(LearningModel):
 
         With an intercept the rows are centred by moments that are released first (`centring`): `centre`. Then the clip
         bounds the rows of these moments, by `row_bound` or as the loss's slope implies it, and that of the gradients
-        follows from what was released. `support` keeps at most so many columns, chosen privately (`selection`).
+        follows from what was released. `support` keeps at most so many columns, chosen privately (`private_descent`).
 
         The methods "output-perturbation" and "objective-perturbation" need an l2 penalty (the first also takes an
         elastic net) and no kink. Objective perturbation spends no delta, and every other method needs one. "printed"

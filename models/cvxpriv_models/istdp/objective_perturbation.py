@@ -38,12 +38,11 @@ from cvxpriv.privacy import BallNoise, Noise, Release
 from cvxpriv.privacy.sampling import BALL_ERROR
 
 from .clipping import ADJACENCIES, MOST_ROWS, row_blocks, sum_error, summed
-from .design import Design
 from .noisy_descent import smooth_weight
 from .output_perturbation import require_bounded_slope
 from .private_options import Divisor
 from .private_run import PrivateSettings, PrivateSparseRun
-from .problem import Problem
+from .problem import Design, Problem
 
 #: Largest remaining gradient of J beside rounding, as a part of the sizes of its two random and private terms.
 EXACT = 2.0**-38

@@ -6,7 +6,7 @@ from cvxpriv.penalties import Loss, Penalty
 from cvxpriv.runs.options import Option
 
 from .centring import CENTRES
-from .gist import STEPS, Search
+from .gist import STEPS
 
 LossName = Annotated[
     str | Loss,
@@ -22,7 +22,7 @@ PenaltyName = Annotated[
         "`mcp:<lam>:<alpha>`, `scad:<lam>:<a>`, `capped-l1:<lam>:<cap>`, `l1:<lam>`, `l2:<lam>`, "
         "`elastic-net:<lam>:<ratio>`, `nonneg`, `box:<low>:<high>` (`cvxpriv.penalties.penalty_named`), a `Penalty`, "
         'or an object with value, prox, residual and weak_convexity. "auto" is `mcp:0.05:3`, and in a private solve an '
-        "MCP of the size that its noise asks for (`public_rules.noise_level_penalty`).",
+        "MCP of the size that its noise asks for (`private_options.noise_level_penalty`).",
         metavar="NAME",
     ),
 ]
@@ -35,10 +35,6 @@ Accelerate = Annotated[
         "the penalty has `slope` and `bend`",
         choices=("auto", "none", "newton"),
     ),
-]
-LineSearch = Annotated[
-    Search | None,
-    Option("Constants of the line search, and the greatest length.", kind="Search", usual="Search()", hidden=True),
 ]
 
 Clip = Annotated[

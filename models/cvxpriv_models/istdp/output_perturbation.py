@@ -19,7 +19,6 @@ from cvxpriv.privacy import GaussianNoise, Noise, Release
 
 from .algorithm import schedule, solve_from
 from .clipping import ADJACENCIES, MOST_ROWS
-from .gist import Search
 from .private_options import Divisor
 from .private_run import PrivateSettings, PrivateSparseRun
 from .problem import Problem
@@ -99,10 +98,10 @@ def _minimiser(problem: Problem, row_bound: float, divisor: int) -> np.ndarray:
         problem, design=shortened(problem.design, row_bound), penalty=ElasticNet(share * penalty.lam, penalty.ratio)
     )
     tol = TOLERANCE * share
-    settings, search = Settings("gist", "closed_form", "bb1", "auto", LIMIT, tol), Search()
-    loop = schedule(bounded, settings.step, settings.accelerate, search, tol, LIMIT)
+    settings = Settings("gist", "closed_form", "bb1", "auto", LIMIT, tol)
+    loop = schedule(bounded, settings.step, settings.accelerate, tol, LIMIT)
     zero = np.zeros(bounded.size)
-    run = solve_from(bounded, zero, loop=loop, search=search, engine=ClosedForm(), settings=settings)
+    run = solve_from(bounded, zero, loop=loop, engine=ClosedForm(), settings=settings)
     if not run.converged:
         raise PrivacyError(
             f"the minimiser was not found to {TOLERANCE:g}, which its sensitivity rests on: raise lam of the penalty, "

@@ -27,12 +27,18 @@ from .clipping import ADJACENCIES, ClippedGradient
 from .noisy_descent import GRADIENT_DESCENT
 from .objective_perturbation import require_smooth, solve_objective_perturbation
 from .output_perturbation import require_bounded_minimiser, solve_output_perturbation
-from .private_descent import Descent
-from .private_options import Divisor, column_bound, counted_rows, public_divisor, require_bounds
+from .private_descent import Descent, require_support
+from .private_options import (
+    Divisor,
+    column_bound,
+    counted_rows,
+    drowned,
+    public_divisor,
+    public_iterations,
+    require_bounds,
+)
 from .private_run import PrivateSparseRun
 from .problem import Problem
-from .public_rules import drowned, public_iterations
-from .selection import require_support
 
 OUTPUT, OBJECTIVE, PRINTED = "output-perturbation", "objective-perturbation", "printed"
 PRIVATE_METHODS = ("istdp", GRADIENT_DESCENT, OUTPUT, OBJECTIVE, PRINTED)

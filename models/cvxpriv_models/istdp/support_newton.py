@@ -22,9 +22,8 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from cvxpriv.numerics.arrays import Array, Values, single, stack, starts_in
 from cvxpriv.schedules.steps import Accelerator
 
-from .design import Design
 from .gist import ROUNDING
-from .problem import Problem
+from .problem import Design, Problem
 
 #: Largest number of Newton steps after a pass, and of halvings of each.
 STEPS, HALVINGS = 30, 20

@@ -1,14 +1,7 @@
-"""Faster routes to a first-order point of the privacy funnel than plain alternation.
+"""A faster route to a first-order point of the privacy funnel than plain alternation.
 
-Each factory returns an accelerator ``accelerate(body, state, iteration) -> state``: it runs the body (one pass of PF
-Algorithm 1), then moves on from there, and keeps the body's result wherever its own move is infeasible or
-raises I(S;Y). States carry a leading axis of starts; every start moves on its own.
-
-============  ===================================================================================================
-interior      the default: a feasible Newton step per pass (``interior.py``); superlinear near strict optima
-squarem       squared extrapolation of two passes
-overrelaxed   the u block's gradient step lengthened beyond 1, adapted per start
-============  ===================================================================================================
+After a pass of PF Algorithm 1 comes a feasible Newton step (`interior`), superlinear near strict optima; a start stays
+where its step is infeasible or raises I(S;Y). States carry a leading axis of starts; every start moves on its own.
 """
 
 from collections.abc import Callable
@@ -86,66 +79,6 @@ def _advance(state: State, p: Array, s: Array, target: float) -> State:
         "damping": np.clip(np.where(moved, eased, stiffened), *_DAMPING),
         "rest": np.where(failed, float(_REST), rest - 1.0),
     }
-
-
-def squarem(p: Array, s: Array, target: float) -> Accelerator:
-    """Two passes, then log u extrapolated from them by the ratio of first to second differences, per start.
-
-    The extrapolated point is tilted back to I(X;Y) >= R and kept only where I(S;Y) is no larger than after the two
-    passes. Varadhan and Roland (2008), scheme S3.
-    """
-
-    def accelerate(body: Body, state: State, iteration: int) -> State:
-        once = body(state)
-        twice = body(once)
-        first = once["log_u"] - state["log_u"]
-        second = twice["log_u"] - once["log_u"] - first
-        # Cells without mass fall for ever: they would dominate both norms, so each cell counts by its mass.
-        weight = np.exp(twice["log_u"])
-        norms = [np.sqrt(np.sum(weight * change**2, axis=(-2, -1))) for change in (first, second)]
-        length = np.maximum(1.0, norms[0] / np.maximum(norms[1], 1e-300))[:, None, None]
-        length = np.minimum(length, 1e6)
-        leap = state["log_u"] + 2.0 * length * first + length**2 * second
-        return _keep_better(twice, leap, p, s, target)
-
-    return accelerate
-
-
-def overrelaxed(p: Array, s: Array, target: float, growth: float = 1.5) -> Accelerator:
-    """The u block with its gradient step lengthened: ``log u + step (phi + log r - log u) + lam log w``.
-
-    Step 1 is PF Algorithm 1; 1/eta, eta the contraction coefficient of P(s|x), is the largest that is always
-    monotone. Each start's step, the key "step" of the state, grows by ``growth`` when the pass lowers
-    I(S;Y) and is halved when it does not; a pass that does not is replaced by the body's.
-    """
-
-    def accelerate(body: Body, state: State, iteration: int) -> State:
-        plain = body(state)
-        step = state.get("step", np.ones(len(state["lam"])))
-        phi = closed_form.expectation(state["log_u"], s)
-        base = state["log_u"] + step[:, None, None] * (phi + state["log_r"][:, None, :] - state["log_u"])
-        log_u, lam = closed_form.mechanism(
-            base - state["log_r"][:, None, :], state["log_r"], state["log_w"], p, target, state["lam"]
-        )
-        kept = _keep_better({**plain, "step": step}, log_u, p, s, target)
-        better = np.any(kept["log_u"] != plain["log_u"], axis=(-2, -1)) | (step == 1.0)
-        kept["lam"] = np.where(better, lam, plain["lam"])
-        kept["step"] = np.clip(np.where(better, growth * step, 0.5 * step), 1.0, 1e6)
-        return kept
-
-    return accelerate
-
-
-def _keep_better(safe: State, log_u: Array, p: Array, s: Array, target: float) -> State:
-    """The safe state, with ``log_u`` in place of its own where that is feasible and leaks no more."""
-    rows = log_u - log_u.max(axis=-1, keepdims=True)
-    rows += np.log(p)[:, None] - np.log(np.exp(rows).sum(axis=-1, keepdims=True))
-    tried = feasible_rows(np.maximum(rows, FLOOR), p, target)
-    with np.errstate(invalid="ignore"):
-        good = closed_form.conditional_entropy(tried, s) >= closed_form.conditional_entropy(safe["log_u"], s)
-        good &= is_feasible(np.exp(tried), target)
-    chosen = np.where(good[:, None, None], tried, safe["log_u"])
-    return {**safe, **closed_form.complete(chosen, s, safe["lam"])}
 
 
 _AKIN = 1e-2

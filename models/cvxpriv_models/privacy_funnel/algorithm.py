@@ -68,20 +68,11 @@ METHODS: Mapping[str, Callable[[Problem, Constraints], Sweep]] = {
     "ccp": convex_concave_procedure,
 }
 
-#: Accelerations of a pass of `aem`; "none" is the paper, "auto" is the first.
-ACCELERATIONS: Mapping[str, Callable[[Array, Array, float], Accelerator]] = {
-    "interior": accelerated.interior_newton,
-    "squarem": accelerated.squarem,
-    "overrelaxed": accelerated.overrelaxed,
-}
-
 
 def schedule(
     problem: Problem, method: str, accelerate: str, tol: float, limit: int, constraints: Constraints = ()
 ) -> Loop:
-    """Return the whole algorithm: passes until the KKT residual of PF (1) is at most `tol` nats. `accelerate`: "auto",
-    "none", or with "aem" and without constraints one of `ACCELERATIONS`.
-    """
+    """Return the whole algorithm: passes until the KKT residual of PF (1) is at most `tol` nats."""
     return Loop(
         METHODS[method](problem, constraints),
         stop=Below("kkt", tol),
@@ -189,8 +180,7 @@ def _acceleration(problem: Problem, method: str, accelerate: str, constraints: C
         return newton_on_the_face(problem, constraints, lambda view: block.residual(view, view).largest)
     if method != "aem":
         return None
-    make = ACCELERATIONS["interior" if accelerate == "auto" else accelerate]
-    return make(problem.p_x, problem.p_s_given_x, problem.target)
+    return accelerated.interior_newton(problem.p_x, problem.p_s_given_x, problem.target)
 
 
 def _constrained(make: Callable[[Problem, bool], Block], problem: Problem, constraints: Constraints) -> Block:

@@ -32,14 +32,12 @@ from .algorithm import LOOP
 from .apart_messages import SPOKEN
 from .apart_node import Allowance, ConsensusNode
 from .blocks import dual_update, penalty_step
-from .eta import checked_gamma
 from .graph import Network
-from .methods import METHODS, PRIVATE_METHODS, RECYCLING, penalty_table, usual_method
+from .methods import METHODS, PRIVATE_METHODS, RECYCLING, checked_gamma, penalty_table, usual_method
 from .node_rows import Spelling, graph_named
 from .private_run import PrivateConsensusRun
-from .private_settings import PrivateSettings, Releases
+from .private_settings import Privacy, PrivateSettings, Releases
 from .problem import Problem
-from .public_defaults import Privacy
 from .rate import fastest_eta
 from .run import ConsensusRun, Settings
 from .updates import EDGE

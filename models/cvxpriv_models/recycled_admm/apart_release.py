@@ -17,9 +17,8 @@ from cvxpriv.privacy import EVERYONE, Noise, Release
 from cvxpriv.schedules.steps import Draw
 
 from .private import released
-from .private_settings import PrivateSettings, Releases, releases_of, require_suitable, within_bound
+from .private_settings import Privacy, PrivateSettings, Releases, releases_of, require_suitable, within_bound
 from .problem import Problem
-from .public_defaults import Privacy
 from .updates import edge_weights, pull, reach
 
 

@@ -28,7 +28,6 @@ from cvxpriv.numerics.later import pd
 from cvxpriv.solvers.registry import solver_spec
 
 from .problem import Problem
-from .rate import linear_rate
 from .updates import edge_weights, reach
 
 #: Margins up to this, relative to what is compared, are rounding.
@@ -117,26 +116,6 @@ def conditions(
     return ConvergenceConditions(
         holds, verdict, a * b / (a + b), 1.0 + a / b, margins, matrices.margins(4.0, 4.0), table
     )
-
-
-def sweep(problem: Problem, eta: Array, gammas: Sequence[float], variant: str, solvers: Sequence[str]) -> pd.DataFrame:
-    """Return the verdict for several gammas: holds, L, mu, margins, those of (iii)-(iv), and the linear rate."""
-    rows = []
-    for gamma in gammas:
-        found = conditions(problem, eta, gamma, variant, solvers)
-        rows.append(
-            {
-                "gamma": gamma,
-                "holds": found.holds,
-                "L": found.L,
-                "mu": found.mu,
-                "margin": min(found.margins),
-                "simplified_margin": min(found.simplified),
-                "rate": linear_rate(problem, eta, gamma, variant),
-                "verdict": found.verdict,
-            }
-        )
-    return pd.DataFrame(rows)
 
 
 def _answer(matrices: _Matrices, solver: str) -> tuple[dict[str, object], float, float]:

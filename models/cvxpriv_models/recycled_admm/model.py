@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, ClassVar
@@ -18,11 +18,10 @@ from cvxpriv.errors import ModelError
 from cvxpriv.learning.fit import Fit
 from cvxpriv.learning.learning_model import LearningModel, best_start, initial_points
 from cvxpriv.learning.schema import SchemaOption, schema_named
-from cvxpriv.numerics.arguments import few, require_callback
+from cvxpriv.numerics.arguments import require_callback
 from cvxpriv.numerics.arrays import Array, Values, single
 from cvxpriv.numerics.doors import door
-from cvxpriv.numerics.later import pd
-from cvxpriv.numerics.sizes import MOST_POINTS, Size, of_learning, require_feasible
+from cvxpriv.numerics.sizes import Size, of_learning, require_feasible
 from cvxpriv.reports.progress import with_bar
 from cvxpriv.runs import shared_options as shared
 from cvxpriv.runs.options import Option, declared
@@ -30,14 +29,13 @@ from cvxpriv.schedules.history import Context, History
 from cvxpriv.schedules.running import run
 
 from . import algorithm, kkt, options
-from .conditions import ConvergenceConditions, conditions, sweep
-from .eta import checked_gamma
-from .methods import METHODS, PRIVATE_METHODS, RECYCLING, penalty_table, usual_method
+from .conditions import ConvergenceConditions, conditions
+from .methods import METHODS, PRIVATE_METHODS, RECYCLING, checked_gamma, penalty_table, usual_method
 from .on_rows import ConsensusOnRows
 from .private import planned, posed, require_replaced, solve_private
 from .private_run import PrivateConsensusRun
+from .private_settings import GAUSSIAN, Privacy
 from .problem import Problem, Shard
-from .public_defaults import GAUSSIAN, Privacy
 from .rate import default_eta, linear_rate
 from .run import ConsensusRun, Settings
 from .updates import EDGE
@@ -294,19 +292,6 @@ class RecycledADMM(LearningModel):
         linear_rate : how fast the iteration converges near the optimum, whatever the theorem says.
         """
         return conditions(self.problem, self._constant(eta, gamma, variant), checked_gamma(gamma), variant, solvers)
-
-    @declared
-    def convergence_sweep(
-        self,
-        gammas: Iterable[float],
-        *,
-        eta: options.Eta = None,
-        variant: options.Variant = EDGE,
-        solvers: Sequence[str] = ("CLARABEL", "SCS"),
-    ) -> pd.DataFrame:
-        """Return `convergence_conditions` and `linear_rate` for several gammas, one row each."""
-        several = [checked_gamma(one) for one in few("gammas", gammas, MOST_POINTS)]
-        return sweep(self.problem, self._constant(eta, 0.5, variant), several, variant, solvers)
 
     @declared
     def linear_rate(

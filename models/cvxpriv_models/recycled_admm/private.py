@@ -31,13 +31,11 @@ from cvxpriv.schedules.steps import Draw, Loop, Public, Sweep
 
 from .algorithm import LOOP, initial_state
 from .blocks import carry, dual_update, even_update, penalty_step
-from .eta import checked_gamma
 from .exactness import gradient_left, private_odd_step, require_solved
-from .methods import RECYCLING, penalty_table
+from .methods import RECYCLING, checked_gamma, penalty_table
 from .private_run import PrivateConsensusRun
-from .private_settings import PrivateSettings, Releases, releases_of, require_suitable, within_bound
+from .private_settings import Privacy, PrivateSettings, Releases, releases_of, require_suitable, usual_eta, within_bound
 from .problem import Problem
-from .public_defaults import Privacy, usual_eta
 from .spending import accounted, node_costs
 from .updates import edge_weights, pull, reach
 
