@@ -29,12 +29,14 @@ PRICE, SLACK = "price of slack", "slack"
 @dataclass(eq=False)
 class Convexified:
     """A problem made convex around the values of its variables. `slack`: Whether constraints that are not convex may be
-    violated at a price. `tangents`: Those of the latest declaration. `split`: Number of tangents that the objective and
-    each constraint took; 0 is a convex one, which stays as it is. `slacks`: The tangents of the latest declaration.
+    violated at a price. `bounding`: See `Tangents`. `tangents`: Those of the latest declaration. `split`: Number of
+    tangents that the objective and each constraint took; 0 is a convex one, which stays as it is. `slacks`: The tangents
+    of the latest declaration.
     """
 
     problem: cp.Problem
     slack: bool = False
+    bounding: bool = True
     tangents: Tangents = field(default_factory=Tangents)
     split: dict[str, int] = field(default_factory=dict)
     slacks: dict[str, cp.Variable] = field(default_factory=dict)
@@ -42,7 +44,7 @@ class Convexified:
     def declaration(self) -> Declaration:
         """Return the convex problem around the point that the Parameters hold."""
         names = named(self.problem)
-        self.tangents, self.split, self.slacks = Tangents(), {}, {}
+        self.tangents, self.split, self.slacks = Tangents(self.bounding), {}, {}
         objective = self.problem.objective
         bound = self.tangents.above if isinstance(objective, cp.Minimize) else self.tangents.below
         value = self._taken("objective", lambda: bound(objective.args[0]))
@@ -107,6 +109,9 @@ class Convexified:
             sides = {name: -one.expr}
         elif isinstance(one, Equality | Zero):
             sides = {f"{name}, at most": one.expr, f"{name}, at least": -one.expr}
+        elif not self.bounding:
+            yield name, one.copy([self.tangents.above(part) for part in one.args])
+            return
         else:
             raise ModelError(f"{str(one)[:100]} is not DCP, and no inequality or equality that tangents can replace")
         most: Any = 0.0

@@ -65,12 +65,16 @@ class Tangent:
 @dataclass(eq=False)
 class Tangents:
     """Convex bounds of expressions, and the tangents that they are made with. `domains`: The domains of the atoms that
-    have become tangents.
+    have become tangents. `bounding`: False asks for less, the same directional derivatives at the point: a product then
+    is its sum with one factor moving at a time, and need not be a difference of convex functions.
     """
+
+    bounding: bool = True
 
     parameters: dict[str, cp.Parameter] = field(default_factory=dict)
     tangents: list[Tangent] = field(default_factory=list)
     domains: list[cp.Constraint] = field(default_factory=list)
+    held: dict[str, cp.Expression] = field(default_factory=dict)
     _seen: dict[tuple[int, int], tuple[Any, Any]] = field(default_factory=dict)
 
     def above(self, part: cp.Expression) -> cp.Expression:
@@ -83,7 +87,7 @@ class Tangents:
 
     def values(self) -> dict[str, Array]:
         """Return the Parameters' values at the values that the variables have."""
-        found: dict[str, Array] = {}
+        found = {name: np.asarray(one.value, dtype=float) for name, one in self.held.items()}
         for one in self.tangents:
             found |= one.values()
         return found
@@ -97,6 +101,10 @@ class Tangents:
         return self._seen[key][1]
 
     def _new(self, part: Any, side: int) -> Any:
+        if not self.bounding and isinstance(part, MulExpression | multiply | QuadForm):
+            moving = [k for k, one in enumerate(part.args) if not one.is_constant()]
+            if len(moving) == 2:
+                return self._one_at_a_time(part, moving, side)
         rewritten = _as_squares(part)
         if rewritten is not None:
             return self._bound(rewritten, side)
@@ -123,11 +131,34 @@ class Tangents:
         one = part.args[k]
         if one.is_affine():
             return one
-        if part.is_incr(k):
-            return self._bound(one, side)
-        if part.is_decr(k):
-            return self._bound(one, -side)
-        raise _no_difference(part)
+        falls = part.is_decr(k)
+        if self.bounding and not falls and not part.is_incr(k):
+            raise _no_difference(part)
+        bound = self._bound(one, -side if falls else side)
+        if self.bounding or bound.is_affine():
+            return bound
+        if not falls and not part.is_incr(k):
+            raise _no_difference(part)
+        return cp.pos(bound) if bound.is_convex() and one.is_nonneg() else bound  # a bound has lost the sign
+
+    def _one_at_a_time(self, part: Any, moving: list[int], side: int) -> Any:
+        """Return a product of two factors at the values of one and of the other, less its value at both."""
+        held = {}
+        for k in moving:
+            one, name = part.args[k], f"held[{len(self.parameters)}]"
+            marks = {"PSD": one.is_psd() or None} if isinstance(part, QuadForm) and k == 1 else {}
+            marks = marks or {"nonneg": one.is_nonneg() or None, "nonpos": one.is_nonpos() or None}
+            held[k] = self.parameters[name] = cp.Parameter(one.shape, name=name, **marks)
+            self.held[name] = one
+        name = f"held[{len(self.parameters)}]"
+        total = -cp.Parameter(part.shape, name=name)
+        self.parameters[name], self.held[name] = total.args[0], part
+        for k, other in (moving, moving[::-1]):
+            one, fixed = part.args[k], part.args[other]
+            if not one.is_affine():
+                one = self._bound(one, -side if fixed.is_nonpos() else side)
+            total = total + part.copy([one if j == k else held.get(j, arg) for j, arg in enumerate(part.args)])
+        return total
 
     def _scaled(self, part: Any, side: int) -> Any:
         """Return a constant times an expression, with its positive and its negative entries apart."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from cvxpriv.divergences.intervals import INTERVALS, Interval
 from cvxpriv.divergences.jets import DIGITS, MANY_DIGITS, jet, value_at
+from cvxpriv.divergences.spellings import cleared
 from cvxpriv.divergences.tree import ONE, Call, Node, T, add, linear, scaled, walk, with_nodes
 
 #: Ends of the intervals in which roots are searched; one more interval lies beyond on each side.
@@ -89,6 +90,7 @@ def _roots_of_pieces(switch: Node) -> Roots:
 
 def roots_of(node: Node) -> Roots:
     """Return the places where a tree changes its sign on (0, inf)."""
+    node, _ = cleared(node)
     terms = linear(node)
     if set(terms) <= {ONE, T}:
         slope, value = terms.get(T, Fraction(0)), terms.get(ONE, Fraction(0))

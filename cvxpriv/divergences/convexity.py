@@ -42,11 +42,11 @@ STARTS = np.concatenate([[0.0], np.geomspace(1e-30, 1e-12, 37)[:-1], np.geomspac
 ROUNDS, MOST_CELLS = 36, 3_000
 #: Number of rounds that are left once there are more intervals than that, and only the worst are followed.
 LAST_ROUNDS = 8
-#: An f'' below minus this, relative to the size of f, is negative and not rounding, in 60 digits.
+#: A slope that falls by more than this, of an f of size 1, falls not by rounding, in 60 digits.
 NEGATIVE = mpmath.mpf(10) ** -30
 #: Shares of an interval, and powers of ten, at which an f is looked at that is straight elsewhere.
 SHARES = tuple(10.0**-power for power in range(3, 31, 3))
-#: Numbers of digits that tell a small f'' from rounding: rounding is another number at each.
+#: Numbers of digits that tell a small f'' from rounding, and the relative difference up to which they agree.
 SEVERAL_DIGITS, ALIKE = (DIGITS, 2 * DIGITS), 1e-6
 #: Number of candidates for a refutation that are examined in many digits, each round.
 CANDIDATES = 6
@@ -186,14 +186,16 @@ def _refuted(
 
 
 def second_derivative(tree: Node, t: float) -> Any:
-    """Return f'' at t in many digits: 0 where it is rounding, None where it has no value."""
-    with mpmath.workdps(2 * DIGITS):
-        try:
-            value, slope, bend = jet(tree, mpmath.mpf(t), MANY_DIGITS)
-        except (ZeroDivisionError, ValueError, TypeError, OverflowError):
-            return None
-        noise = NEGATIVE * max(1, abs(value), abs(t * slope)) / mpmath.mpf(t) ** 2
-        return None if mpmath.isnan(bend) else bend if abs(bend) > noise else mpmath.mpf(0)
+    """Return f'' at t in many digits: 0 where it is rounding, which is another number at each; None without a value."""
+    seen = []
+    for digits in SEVERAL_DIGITS:
+        with mpmath.workdps(digits):
+            try:
+                seen.append(jet(tree, mpmath.mpf(t), MANY_DIGITS)[2])
+            except (ZeroDivisionError, ValueError, TypeError, OverflowError):
+                return None
+    rough, fine = seen
+    return None if mpmath.isnan(fine) else fine if abs(rough - fine) <= ALIKE * abs(fine) else mpmath.mpf(0)
 
 
 def bends(branches: Branches) -> tuple[bool, ...]:
@@ -207,20 +209,9 @@ def bends(branches: Branches) -> tuple[bool, ...]:
         beside = [one for share in SHARES for one in (start + share * (end - start), end - share * (end - start))]
         far = [one for size in SHARES for one in (size, 1.0 / size)]
         points += [one for one in [*beside, *far, 1.0] if low < one < high]
-        found.append(any(_bends_at(tree, t) for t in points))
+        bent = (second_derivative(tree, t) for t in points)
+        found.append(any(one is not None and one != 0 and mpmath.isfinite(one) for one in bent))
     return tuple(found)
-
-
-def _bends_at(tree: Node, t: float) -> bool:
-    seen = []
-    for digits in SEVERAL_DIGITS:
-        with mpmath.workdps(digits):
-            try:
-                seen.append(jet(tree, mpmath.mpf(t), MANY_DIGITS)[2])
-            except (ZeroDivisionError, ValueError, TypeError, OverflowError):
-                return False
-    rough, fine = seen
-    return bool(mpmath.isfinite(fine) and fine != 0 and abs(rough - fine) <= ALIKE * abs(fine))
 
 
 #: Coefficient c by (a, k).

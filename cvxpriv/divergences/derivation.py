@@ -173,8 +173,6 @@ def mean_of(factors: tuple[tuple[Node, Node], ...], sign: int, atom_of: AtomOf) 
         atom = kept[0][0]
         return atom if atom.curvature in (0, sign) else None
     above = [atom for atom, size in kept if size > 0]
-    if not all(atom.nonnegative for atom, _ in kept):
-        return None
     rising = 1 if len(above) == 1 else -1
     fits = all(atom.curvature in (0, rising if size > 0 else -1) for atom, size in kept)
     if rising != sign or not fits or (rising < 0 and len(above) < len(kept)):
@@ -259,7 +257,7 @@ def _signless(base: Node, exponent: Node, sign: int, atom_of: AtomOf) -> Atom | 
         opposite = Affine(-straight.a, -straight.b)
         return (straight if exponent == Number(Fraction(2)) else Largest((straight, opposite))) if even else None
     atom = straight if straight is not None else atom_of(base, sign)
-    return atom if atom is not None and atom.nonnegative else None
+    return atom if atom is not None and (atom.nonnegative or nonnegative(base)) else None
 
 
 def _square_completed(base: Sum) -> Norm | None:

@@ -16,6 +16,7 @@ from cvxpriv.divergences.atoms import Affine
 from cvxpriv.divergences.jets import constant_value
 from cvxpriv.divergences.tree import (
     ONE,
+    ZERO,
     Call,
     Node,
     Number,
@@ -194,12 +195,11 @@ def spread(x: Node, several: Node) -> Node:
 
 def cleared(base: Node) -> tuple[Node, Node]:
     """Return a sum whose terms share t, or have it in denominators, as (t**n times it, n)."""
-    lowest = min(map(_degree, linear(base)), default=Fraction(0))
-    rise = Number(-lowest)
-    return (spread(power(T, rise), base), rise) if lowest else (base, rise)
+    rise = scaled(-1, min(map(_degree, linear(base)), key=constant_value, default=ZERO))
+    return (spread(power(T, rise), base), rise) if rise != ZERO else (base, rise)
 
 
-def _degree(term: Node) -> Fraction:
-    """Return the rational power of t that is a factor of a term."""
+def _degree(term: Node) -> Node:
+    """Return the power of t that is a factor of a term."""
     factors = term.factors if isinstance(term, Product) else ((term, ONE),)
-    return sum((e.value for one, e in factors if one == T and isinstance(e, Number)), Fraction(0))
+    return add(*(e for one, e in factors if one == T))

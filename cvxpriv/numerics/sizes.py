@@ -79,7 +79,12 @@ class Size:
 
     def repeated(self, times: int, what: str) -> Size:
         """Return the size of doing it several times, one after the other."""
-        return replace(self, what=f"{self.what}, {what}" if what else self.what, seconds=self.seconds * times, proof=self.proof * times)
+        return replace(
+            self,
+            what=f"{self.what}, {what}" if what else self.what,
+            seconds=self.seconds * times,
+            proof=self.proof * times,
+        )
 
     def within(self, time_limit: float | None) -> Size:
         """Return the size of work that ends after a time."""

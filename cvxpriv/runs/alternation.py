@@ -26,7 +26,7 @@ from cvxpriv.numerics.later import pd
 from cvxpriv.numerics.sizes import of_problem, require_feasible
 from cvxpriv.runs.problem_run import ProblemRun, unfinished
 from cvxpriv.runs.shared_options import Watch
-from cvxpriv.schedules.alternation import figures, stationarity
+from cvxpriv.schedules.alternation import figures
 from cvxpriv.schedules.history import AnyOf, Below, Context, History, Moved
 from cvxpriv.schedules.problem_starts import Init, run_pieces, starting_points
 from cvxpriv.schedules.running import run
@@ -67,8 +67,7 @@ class AlternationRun(ProblemRun):
         return {part.name: part.block() for part in parts_of_problem(self.problem, self.groups)}
 
     def measured(self) -> float:
-        parts = parts_of_problem(self.problem, self.groups)
-        return stationarity(parts, [part.block() for part in parts], self.values)
+        return float(figures(self.problem)(stack([dict(self.values)]))["kkt"][0])
 
     def described(self) -> dict[str, str]:
         return {"blocks": "; ".join(", ".join(one.name() for one in group) for group in self.groups)}
@@ -177,8 +176,7 @@ def alternate(
     contexts = [context for _, context, _ in done]
     iterations = [context.reports[KIND].iterations for context in contexts]
     log = History.joined((context.history, len(one)) for context, one in zip(contexts, iterations, strict=True))
-    parts = parts_of_problem(problem, groups)
-    measured = figures(parts, [part.block() for part in parts])(stack([dict(one) for one in states]))
+    measured = figures(problem)(stack([dict(one) for one in states]))
     converged = measured["kkt"] <= tol
     ends = [how for *_, several in done for how in several]
     table = pd.DataFrame(
@@ -205,12 +203,13 @@ def _from_starts(
     starts: Sequence[Mapping[str, Array]],
 ) -> tuple[Values, Context, list[str]]:
     """Alternate from some starts, on a new copy of the problem: one that solvers have touched cannot be sent."""
-    parts: list[Part] = parts_of_problem(cp.Problem(objective, list(constraints)), groups)
+    problem = cp.Problem(objective, list(constraints))
+    parts: list[Part] = parts_of_problem(problem, groups)
     blocks = [_with_update(part.block(), updates.get(part.name)) for part in parts]
     context = Context(engine, History(), callback, starts=np.arange(len(starts)))
     floor = _Floor(context)
     stop = AnyOf((Below("kkt", tol), Moved(None, STILL * tol), floor))
-    loop = Loop(Sweep(blocks), stop=stop, limit=max_iter, measure=figures(parts, blocks, passing=True), name=KIND)
+    loop = Loop(Sweep(blocks), stop=stop, limit=max_iter, measure=figures(problem), name=KIND)
     state = run(loop, stack([dict(one) for one in starts]), context)
     return state, context, _ends(context, floor.reached)
 

@@ -25,7 +25,8 @@ from cvxpriv.numerics.later import pd
 from cvxpriv.numerics.sizes import of_problem, require_feasible
 from cvxpriv.runs.problem_run import ProblemRun, unfinished
 from cvxpriv.runs.shared_options import Watch
-from cvxpriv.schedules.convex_concave import KIND, AskedPrice, Passes, residual_of
+from cvxpriv.schedules.alternation import residual_of
+from cvxpriv.schedules.convex_concave import KIND, AskedPrice, Passes
 from cvxpriv.schedules.history import History
 from cvxpriv.schedules.problem_starts import Init, moved_to_convex, run_pieces, starting_points
 

@@ -1,17 +1,18 @@
 """Alternation over the blocks of any multi-convex problem: passes, and stationarity of the whole problem."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 import cvxpy as cp
 import numpy as np
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.complex_parts import RealProblem
-from cvxpriv.blocks.parts import Part, label
-from cvxpriv.kkt import Residuals
+from cvxpriv.blocks.convexified import Convexified
+from cvxpriv.errors import DataError
+from cvxpriv.kkt import proximal_step, residuals
 from cvxpriv.numerics.arrays import Array, Values, single, starts_in
 from cvxpriv.schedules.steps import Measure
+
+#: Share of the gradient below which a natural residual is compared with the proximal step.
+HIDDEN = 1e-3
 
 
 def placed(problem: cp.Problem, values: Values) -> None:
@@ -27,61 +28,37 @@ def violation(problem: cp.Problem) -> float:
     return max((float(np.max(one.violation(), initial=0.0)) for one in problem.constraints), default=0.0)
 
 
-def figures(parts: Sequence[Part], blocks: Sequence[Block], *, passing: bool = False) -> Measure:
-    """Return the figures of each pass, per start: objective, largest violation, and residual of the whole problem. They
-    are measured after a pass: the block that was solved last stands at its optimum, and is not asked again.
+def figures(problem: cp.Problem) -> Measure:
+    """Return the figures of each pass, per start: objective, largest violation, and residual of the whole problem.
+
+    The residual is that of a convex problem with the same directional derivatives at the point: one set of multipliers,
+    and one slope of each kink, must hold all blocks in place together.
     """
-    problem, shared = parts[0].problem, coupling(parts)
+    whole = Convexified(problem, bounding=False).block()
 
     def of_state(state: Values) -> dict[str, Array]:
-        starts = [single(state, start) for start in range(starts_in(state))]
-        values, missed = [], []
-        for one in starts:
-            placed(problem, one)
-            values.append(float(problem.objective.value))
-            missed.append(violation(problem))
-        asked = slice(None, -1) if passing and len(parts) > 1 and not shared else slice(None)
-        found = [stationarity(parts[asked], blocks[asked], one, shared) for one in starts]
-        return {"objective": np.array(values), "violation": np.array(missed), "kkt": np.array(found)}
+        found = []
+        for start in range(starts_in(state)):
+            point = single(state, start)
+            placed(problem, point)
+            found.append((float(problem.objective.value), violation(problem), residual_of(whole, point)))
+        return dict(zip(("objective", "violation", "kkt"), np.array(found).T, strict=True))
 
     return of_state
 
 
-def coupling(parts: Sequence[Part]) -> frozenset[str]:
-    """Return the labels of constraints that stand in more than one block."""
-    held = [set(part.declaration().constraints) for part in parts]
-    problem = parts[0].problem
-    every = (label(one, place) for place, one in enumerate(problem.constraints))
-    return frozenset(name for name in every if sum(name in names for names in held) > 1)
+def residual_of(block: Block, point: Values) -> float:
+    """Return the largest residual at a point of the problem made convex around it; inf where it has no tangents.
 
-
-def stationarity(
-    parts: Sequence[Part], blocks: Sequence[Block], at: Values, shared: frozenset[str] | None = None
-) -> float:
-    """Return the largest exact residual of the whole problem's optimality conditions at a point.
-
-    A point is stationary for the whole problem where one set of multipliers makes it stationary in each block. A
-    constraint of one block has the best multipliers there; one that couples blocks must have the same in all of them,
-    those that are best for one of the blocks: the least of these is returned, which bounds the residual from above.
-    Where what couples the blocks has kinks this says only that no block alone can move. `blocks`: The blocks of the
-    parts. `at`: The values of every variable. `shared`: The result of `coupling` for the parts, where it is known.
+    Natural residuals move one entry at a time: where a gradient is left that they do not show, entries may hold each
+    other at a kink, and the proximal step tells.
     """
-    alone = [block.residual(at, at) for block in blocks]
-    shared = coupling(parts) if shared is None else shared
-    if not shared:
-        return max(found.largest for found in alone)
-    return min(_with_multipliers_of(found, shared, blocks, alone, at) for found in alone)
-
-
-def _with_multipliers_of(
-    one: Residuals, shared: frozenset[str], blocks: Sequence[Block], alone: Sequence[Residuals], at: Values
-) -> float:
-    taken: Mapping[str, Any] = {name: value for name, value in one.multipliers.items() if name in shared}
-    largest = 0.0
-    for block, own in zip(blocks, alone, strict=True):
-        named = block.declaration().constraints
-        duals = {name: taken.get(name, own.multipliers[name]) for name in named}
-        found = block.residual(at, at, duals)
-        # A point that no multipliers but its own hold in place does not move: the gradient tells.
-        largest = max(largest, found.largest, found.scaled["stationarity"])
-    return largest
+    try:
+        declaration = block.place(point, point)
+        found = residuals(declaration.problem, duals=None, names=declaration.constraints)
+    except DataError:
+        return float("inf")
+    if found.largest > HIDDEN * found.scaled["stationarity"]:
+        return found.largest
+    step = proximal_step(declaration.problem)
+    return max(found.largest, step.move) if step.measured else found.largest

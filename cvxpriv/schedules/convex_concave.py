@@ -20,7 +20,7 @@ from cvxpriv.blocks.engines import Engine, Outcome, Until
 from cvxpriv.blocks.parts import named
 from cvxpriv.errors import DataError, SolverFailure
 from cvxpriv.numerics.arrays import Array, Values, single, starts_in
-from cvxpriv.schedules.alternation import placed, violation
+from cvxpriv.schedules.alternation import placed, residual_of, violation
 from cvxpriv.schedules.history import Context, History
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Loop, Sweep, Update
@@ -193,11 +193,3 @@ class _Ended:
     def _still(self, before: Values, after: Values) -> bool:
         names = named(self.passes.problem)
         return all(np.abs(after[one] - before[one]).max() <= STILL * (1.0 + np.abs(after[one]).max()) for one in names)
-
-
-def residual_of(block: Block, point: Values) -> float:
-    """Return the largest residual at a point of the problem made convex around it; inf where it has no tangents."""
-    try:
-        return float(block.residual(point, point).largest)
-    except DataError:
-        return float("inf")

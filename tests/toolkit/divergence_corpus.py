@@ -177,6 +177,8 @@ ROBUST = {
     "chi-square over a geometric mean, multiplied out": "(t-1)**2/sqrt(t+t**2)",
     "power of a softplus": "log(1+exp(t))**1.5 - log(1+e)**1.5",
     "K of Lin with a trace of its reverse": "t*log(2*t/(t+1)) + 1e-11*log(2/(t+1))",
+    "inverse of a logarithm": "1/log(t+1) - 1/log(2)",
+    "root of a logarithm": "sqrt(log(2)) - sqrt(log(1+t))",
     "largest of several powers": "max(t**2, 1/t, t**pi) - 1",
     "sum of nine roots": "-t**0.1-t**0.2-t**0.3-t**0.4-t**0.5-t**0.6-t**0.7-t**0.8-t**0.9 + 9",
 }
@@ -186,6 +188,5 @@ TANGENTS = {
     "chi-square less a tenth of triangular": "(1-t)**2 - 0.1*(1-t)**2/(t+1)",
     "Jain and Chhabra": "(t-1)**2*exp((t-1)**2/t)",
     "chi-square times 1 + 1/t^2": "(t-1)**2*(1+t**2)/t**2",
-    "inverse of a logarithm": "1/log(t+1) - 1/log(2)",
 }
 CORPUS = {**BASIC, **CHI, **ALPHA, **DISTANCES, **ARIMOTO, **EXPONENTIAL, **ROBUST, **TANGENTS}

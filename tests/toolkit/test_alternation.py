@@ -13,6 +13,7 @@ import pytest
 
 import cvxpriv as cpv
 from cvxpriv.blocks.complex_parts import RealProblem, real_problem
+from cvxpriv.blocks.convexified import Convexified
 from cvxpriv.blocks.declaration import NotDPPWarning
 from cvxpriv.blocks.engines import DCP
 from cvxpriv.blocks.parts import parts_of_problem, proposed
@@ -61,6 +62,45 @@ def test_blocks_that_cannot_move_alone_are_not_yet_stationary() -> None:
     best = cpv.alternate(problem, [[w], [h]], init={"w": 0.5, "h": 0.5}, max_iter=3)
     assert best.converged
     assert best.objective == pytest.approx(0.25, abs=1e-6)
+
+
+def test_a_kink_that_blocks_share_holds_no_point_that_is_not_stationary() -> None:
+    a, b = cp.Variable(name="a"), cp.Variable(name="b")
+    problem = cp.Problem(cp.Minimize(cp.abs(a - b) + 0.1 * cp.square(a - 1) + 0.1 * cp.square(b - 2)))
+    stuck = cpv.alternate(problem, [[a], [b]], init={"a": 1.0, "b": 1.0}, max_iter=3)
+    assert "hold each other" in stuck.starts["ended"].iloc[0]
+    assert stuck.residual > 0.05
+    assert cpv.alternate(problem, [[a], [b]], init={"a": 1.5, "b": 1.5}, max_iter=3).converged
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda W, H, c: cp.norm1(1.0 - W @ H),
+        lambda W, H, c: cp.sum(cp.multiply(W[0], cp.square(H[:, 0] - 1.0))) - cp.sum(cp.multiply(W, H.T)),
+        lambda W, H, c: cp.sum(cp.square(cp.multiply(W[1], cp.exp(H[:, 1])))) * 0.1 + cp.max(c * W @ H),
+        lambda W, H, c: -cp.sum(cp.sqrt(cp.multiply(W[0], c))) - cp.sum(cp.log(1.0 + cp.diag(W @ H.T))),
+    ],
+)
+def test_a_problem_and_its_convex_one_have_the_same_slopes_at_the_point(of: Any) -> None:
+    random = np.random.default_rng(3)
+    W, H = cp.Variable((2, 2), nonneg=True, name="W"), cp.Variable((2, 2), nonneg=True, name="H")
+    c = cp.Variable(nonneg=True, name="c")
+    problem = cp.Problem(cp.Minimize(of(W, H, c)))
+    point = {one.name(): np.abs(random.normal(size=one.shape)) for one in (W, H, c)}
+    point["W"], point["H"] = np.array([[0.5, 0.5], [1.0, 0.3]]), np.array([[1.0, 0.2], [1.0, 0.5]])  # kinks: W @ H = 1
+    made = Convexified(problem, bounding=False).block().place(point, point)
+    assert made.problem.is_dcp()
+    value = problem.objective.value
+    assert made.objective.value == pytest.approx(value, abs=1e-12)
+    for _ in range(3):
+        away = {name: random.normal(size=np.shape(one)) for name, one in point.items()}
+        risen = []
+        for size in (1e-5, 1e-6):
+            for one in (W, H, c):
+                one.save_value(point[one.name()] + size * away[one.name()])
+            risen.append(abs(problem.objective.value - made.objective.value) / size)
+        assert risen[1] <= 0.11 * risen[0] + 1e-8
 
 
 def test_a_saddle_is_stationary_and_other_starts_are_better() -> None:

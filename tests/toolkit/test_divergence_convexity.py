@@ -64,8 +64,14 @@ def test_intervals_prove_over_the_whole_half_line_with_its_ends(text: str) -> No
     assert f.notes[0].startswith(("convexity is proved by interval arithmetic", f"convexity is proved: f'' {EXACT}"))
 
 
+def test_sizes_that_differ_hide_no_bend() -> None:
+    for text in ("t**64 - t**63", "1e-20*(t**60 - t**59)", "1e9*(t-1)**2 - 1e9*t**30*(t-1)**2"):
+        with pytest.raises(ModelError, match="is not convex"):
+            FDivergence.parse(text)
+
+
 def test_what_is_not_proved_says_what_was_tried() -> None:
-    f = FDivergence.parse("1/log(t+1) - 1/log(2)")
+    f = FDivergence.parse("(t-1)*log(t)**3")
     assert f.convexity == "not refuted"
     assert "none is known to hold a point where" in f.notes[0]
 

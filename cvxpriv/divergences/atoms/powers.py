@@ -69,10 +69,10 @@ class Mean(Atom):
         pivot = max((k for k in range(len(jets)) if k != top), key=lambda k: abs(exponents[k]))
         for i, j in combinations(range(len(jets)), 2):
             turn = wronskian(self.parts[i][0], self.parts[j][0], at, (jets[i], jets[j]))
-            lowered = [e - 2.0 * (k in (i, j)) for k, e in enumerate(exponents)]
+            halves = [0.5 * e - (k in (i, j)) for k, e in enumerate(exponents)]  # of the square root: it may overflow
             x = jets[pivot][0]
-            rest = _powers([(jets[k][0], e) for k, e in enumerate(lowered) if k != pivot], x)
-            bend = bend + _product(-exponents[i] * exponents[j] * (turn / x) ** 2 / x, rest)
+            root = _powers([(jets[k][0], e) for k, e in enumerate(halves) if k != pivot], x)
+            bend = bend - exponents[i] * exponents[j] * _product(turn / x, root) ** 2 / x
         return value, slope, bend
 
     def declare(self, writer: Writer) -> cp.Expression:
@@ -111,7 +111,7 @@ class Norm(Atom):
 
     def jet(self, at: At) -> Jet:
         jets = [x.jet(at) for _, x in self.parts]
-        top = np.max([np.abs(one[0]) for one in jets], axis=0)
+        top = (np.max if self.a > 0.0 else np.min)([np.abs(one[0]) for one in jets], axis=0)
         scale = np.where(top > 0.0, top, 1.0)
         total = sum(w * _signless(one[0] / scale, self.a) for (w, _), one in zip(self.parts, jets, strict=True))
         value = scale * total ** (1.0 / self.a)
