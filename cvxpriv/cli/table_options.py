@@ -152,6 +152,16 @@ def table_options(sides: Sides) -> Callable[[Any], Any]:
     return packed("columns", partial(TableOptions, sides=sides), declared)
 
 
+_SPOKEN_OF_NOISE = {
+    'domain="table"': "--domain table",
+    "make a missing value a symbol": "give --missing symbol",
+    'adjacency="add-remove"': "--adjacency add-remove",
+    "epsilon=": "--table-epsilon=",
+    "delta=": "--table-delta=",
+}
+"""Words of messages about noise in a table, and those of the command line."""
+
+
 @dataclass(frozen=True)
 class TableNoise:
     """The noise asked for; none without `table_epsilon`."""
@@ -212,7 +222,7 @@ class TableNoise:
             )
         except PrivacyError as error:
             text = re.sub(r"domain=\{'([^']*)': \[\.\.\.\]\}", r"--domain '\1=A,B,...'", str(error))
-            raise PrivacyError(text.replace('domain="table"', "--domain table")) from error
+            raise PrivacyError(spoken(text, _SPOKEN_OF_NOISE)) from error
 
     def _domain(self) -> Domain:
         if self.domain == ("table",):

@@ -48,7 +48,7 @@ OF_RELEASES = (
 )
 STATEMENT = (
     "The mechanism, its figures and the privacy-utility curve are computed from private data and are not themselves "
-    "differentially private. Do not publish them; apply the mechanism at home. " + OF_RELEASES
+    "differentially private: the mechanism and its exact figures stay at home. " + OF_RELEASES
 )
 """The statement that accompanies every report of a mechanism."""
 

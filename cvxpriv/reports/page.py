@@ -137,6 +137,8 @@ def _paragraphs(text: str) -> list[str]:
     return [part for part in parts if part]
 
 
+UNKNOWN = (MISSING, "*")
+"""Texts of a number that is not known, or withheld."""
 SHORT = 16
 """Length of texts up to which a column is not broken into lines."""
 BADGES = ("wrong", "failed", "loose", "agrees")
@@ -182,7 +184,7 @@ def grid(table: Table) -> Grid:
     names = list(frame.columns)
     order = sorted(range(len(names)), key=lambda j: names[j] != table.verdict)  # stable: the verdict first
     columns = [_column(frame.iloc[:, j].tolist(), table, names[j]) for j in order]
-    kinds = [next((cell.kind for cell in column if cell.text != MISSING), "text") for column in columns]
+    kinds = [next((cell.kind for cell in column if cell.text not in UNKNOWN), "text") for column in columns]
     headings = [Cell(format_cell(names[j]), kind) for j, kind in zip(order, kinds, strict=True)]
     rows = [list(row) for row in zip(*columns, strict=True)]
     counts = _counts(columns[0]) if table.verdict in names else []
@@ -195,13 +197,13 @@ def _column(values: list[object], table: Table, name: str) -> list[Cell]:
     texts = [format_cell(value, digits) for value in values]
     if name == table.verdict:
         return [Cell(text, "verdict", _badge(text), sort=str(_rank(_badge(text)))) for text in texts]
-    known = [value for value, text in zip(values, texts, strict=True) if text != MISSING]
+    known = [value for value, text in zip(values, texts, strict=True) if text not in UNKNOWN]
     words = "short" if max(map(len, texts), default=0) <= SHORT else "text"
     if not known or not all(map(is_number, known)):
         # A number with its exponent would be broken at the minus.
         return [Cell(text, words if " " in text or len(text) > SHORT else "short") for text in texts]
     pads = _pads(texts)
-    sizes = [math.nan if text == MISSING else float(str(value)) for value, text in zip(values, texts, strict=True)]
+    sizes = [math.nan if text in UNKNOWN else float(str(value)) for value, text in zip(values, texts, strict=True)]
     return [
         Cell(
             text, "number", heat=_shade(size) if heated else None, sort="" if math.isnan(size) else repr(size), pad=pad

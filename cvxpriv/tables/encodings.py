@@ -10,7 +10,6 @@ import bz2
 import codecs
 import csv
 import gzip
-import importlib
 import io
 import lzma
 import re
@@ -231,10 +230,9 @@ _PIECE = 2**20
 
 
 def file_bytes(path: Path) -> bytes:
-    """Return the contents of a file, unpacked by its last suffix: ``.gz``, ``.bz2``, ``.xz``, ``.zip``, ``.zst``.
+    """Return the contents of a file, unpacked by its last suffix: ``.gz``, ``.bz2``, ``.xz``, ``.zip``.
 
-    Raises DataError: The file cannot be read, is damaged or encrypted, holds several files or more than `MAX_BYTES`, or
-    needs a package that is not installed.
+    Raises DataError: The file cannot be read, is damaged or encrypted, holds several files or more than `MAX_BYTES`.
     """
     suffix = path.suffix.lower()
     try:
@@ -277,22 +275,11 @@ def _only_member(raw: IO[bytes]) -> IO[bytes]:
     return archive.open(members[0])
 
 
-def _zstandard(raw: IO[bytes]) -> Any:
-    try:
-        zstandard = importlib.import_module("zstandard")
-    except ImportError as error:
-        raise DataError(
-            f"path={raw.name!r} needs the package zstandard: pip install zstandard, or unpack it"
-        ) from error
-    return zstandard.ZstdDecompressor(max_window_size=2**27).stream_reader(raw)
-
-
 _OPENERS: dict[str, Callable[[IO[bytes]], Any]] = {
     ".gz": lambda raw: gzip.GzipFile(fileobj=raw),
     ".bz2": bz2.BZ2File,
     ".xz": lzma.LZMAFile,
     ".zip": _only_member,
-    ".zst": _zstandard,
 }
 COMPRESSIONS = frozenset(_OPENERS)
 """The suffixes of files that are unpacked."""

@@ -43,7 +43,7 @@ def test_without_noise_the_file_says_that_it_is_private(run: Run, counts: str) -
     document = designed(run, "funnel", counts, "--count", "count", *FUNNEL)
     held = json.loads(Path("out/mechanism.json").read_text())
     assert held["origin"]["publish"] == document["about"]["publish"] == "private: do not publish; apply it at home"
-    assert "Do not publish" in document["promises"][-1]
+    assert "stay at home" in document["promises"][-1]
 
 
 def test_inference_takes_the_same_noise(run: Run, counts: str) -> None:
@@ -70,7 +70,11 @@ def test_noise_spends_from_a_budget_that_fits_share_and_stops_where_it_is_empty(
         (("--domain", "age=young"), "--domain is given without --table-epsilon"),
         (("--table-epsilon", "1", "--domain", "age"), "expected COLUMN=VALUE,VALUE"),
         (("--table-epsilon", "1", "--domain", "table", "--smoothing", "1"), "noise fills the cells; leave it out"),
-        (("--table-epsilon", "-1", "--domain", "table"), "epsilon=-1.0 is no budget"),
+        (("--table-epsilon", "-1", "--domain", "table"), "--table-epsilon=-1.0 is no budget"),
+        (
+            ("--table-epsilon", "1", "--missing", "drop", "--domain", "table"),
+            "give --missing symbol, or --adjacency add",
+        ),
     ],
 )
 def test_wrong_options_are_refused(run: Run, counts: str, options: tuple[str, ...], message: str) -> None:

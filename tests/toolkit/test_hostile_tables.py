@@ -200,7 +200,7 @@ def test_counts_that_contradict_their_probabilities_are_refused() -> None:
         JointTable(np.array([[0.5, 0.0], [0.0, 0.5]]), two, two, np.array([[1, 0], [0, 3]]))
 
 
-@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zip", ".zst"])
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zip"])
 @pytest.mark.parametrize("damage", ["truncated", "garbage", "empty", "flipped"])
 def test_damaged_archives_are_refused(tmp_path: Path, suffix: str, damage: str) -> None:
     whole = packed(b"s,x\n" + b"a,b\nc,d\n" * 500, suffix)
@@ -275,8 +275,6 @@ def packed(text: bytes, suffix: str) -> bytes:
         with zipfile.ZipFile(memory, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr("people.csv", text)
         return memory.getvalue()
-    if suffix == ".zst":
-        return b"\x28\xb5\x2f\xfd" + text  # damaged in any case: the package that packs may be missing
     return {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}[suffix](text)
 
 

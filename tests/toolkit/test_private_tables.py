@@ -161,7 +161,7 @@ def test_intervals_allow_for_the_noise_and_the_statement_says_that_it_may_be_pub
     width = [high - low for low, high in (noisy.interval("information"), without.interval("information"))]  # type: ignore[misc]
     assert width[0] > width[1]
     assert "may be published" in noisy.statement
-    assert "Do not publish" in without.statement
+    assert "stay at home" in without.statement
 
 
 CASES = ((2, 2, 100, 4.0), (2, 6, 100, 0.2), (4, 16, 100, 0.2), (4, 16, 1000, 1.0), (4, 16, 10000, 0.2))

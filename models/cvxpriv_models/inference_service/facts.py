@@ -80,7 +80,8 @@ def inference_facts(
             f"a KKT residual of {format_number(run.residual, 2)} nats and a local gap of {format_number(local_gap, 2)} "
             "nats"
         )
-    said = statement_of(problem.table.protection, OF_RELEASES, STATEMENT)
+    said, private = statement_of(problem.table.protection, OF_RELEASES, STATEMENT), problem.table.protection is None
+    program = next(iter(_checkers(certificate)), "")
     return common.mechanism_facts(
         run,
         beside,
@@ -103,7 +104,7 @@ def inference_facts(
         ),
         starts=_starts(run),
         promises=[
-            *optimality(common.best_of(run), local_gap, gap, next(iter(_checkers(certificate)), ""), critical),
+            *optimality(common.best_of(run), local_gap, gap, program, critical, private),
             " ".join([said, *local_privacy(run.constraints, violations(run))]),
         ],
         about=[Fact("divergence", _formula(problem), sentence="f of the leakage E[f(p(u)/p(u|y))].")],

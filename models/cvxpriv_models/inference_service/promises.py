@@ -17,7 +17,7 @@ OF_RELEASES = (
 )
 STATEMENT = (
     OF_RELEASES + " The mechanism and its figures are computed from the table's records and are not themselves "
-    "differentially private: do not publish them; apply the mechanism at home."
+    "differentially private: the mechanism and its exact figures stay at home."
 )
 LOCAL = (
     "With {name} each draw of U is {epsilon:g}-locally differentially private for the data Y, of each person and "
@@ -31,14 +31,17 @@ PROVED = (
 )
 PROOF = (
     " The bound is proved by multipliers in certificate.json; `python {program} certificate.json` derives "
-    "it again in exact arithmetic, without a solver. The certificate holds the table: keep it at home."
+    "it again in exact arithmetic, without a solver."
 )
+AT_HOME = " The certificate holds the private table: it stays at home."
 
 
-def optimality(best_of: str, local_gap: float, gap: float | None, program: str, critical: CriticalBeta) -> list[str]:
+def optimality(
+    best_of: str, local_gap: float, gap: float | None, program: str, critical: CriticalBeta, private: bool
+) -> list[str]:
     """Return how far the answer is known to be the best, and from which beta on nothing is worth telling. `best_of`:
     Number of starts, in words. `local_gap`, `gap`: As in `inference_facts`. `program`: The one that checks the proof of
-    `gap`, where it is written beside the page.
+    `gap`, where it is written beside the page. `private`: Whether the table has no noise.
     """
     certified = (
         "While the server reads U as it does now, no mechanism is better by more than "
@@ -48,7 +51,9 @@ def optimality(best_of: str, local_gap: float, gap: float | None, program: str, 
     )
     whole = f"The problem is not convex in what the server reads out of U: the answer is {best_of}. {certified}"
     if gap is not None:
-        whole = PROVED.format(gap=format_number(gap, 2)) + (PROOF.format(program=program) if program else "")
+        whole = PROVED.format(gap=format_number(gap, 2)) + (
+            PROOF.format(program=program) + AT_HOME * private if program else ""
+        )
     late = "" if critical.sharp else ", if not before"
     return [
         whole,

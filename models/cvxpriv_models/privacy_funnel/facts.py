@@ -142,7 +142,7 @@ def _promise(run: Run, bound: FunnelBound | None) -> str:
     if bound is not None:
         gap = format_number(max(run.problem.leakage(run.mechanism) - bound.lower, 0.0), 2)
         private = run.problem.table.protection is None
-        at_home = " The certificate holds the private table: keep it at home." if private else ""
+        at_home = " The certificate holds the private table: it stays at home." if private else ""
         return (
             f"Of all mechanisms that tell this much of X, this one leaks at most {gap} nats more than the best "
             "possible, on average over the people of the table and over one draw of Y for each. The bound is proved by "
