@@ -14,7 +14,7 @@ from itertools import count
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.certify.answers import INTEGRAL, NAN
+from cvxpriv.certify.answers import NAN
 from cvxpriv.kkt.conic.solving import ConicSolution, attempts
 from cvxpriv.kkt.integers import MixedInteger
 from cvxpriv.numerics.arrays import Array
@@ -22,6 +22,8 @@ from cvxpriv.solvers.registry import fallback_chain
 
 NODES = 60
 """Branches that are looked at at most."""
+WHOLE = 1e-9
+"""Distance from an allowed value that need not be cut off: behind a coefficient of 1e6, one of 1e-6 is worth 1."""
 SECONDS = 10.0
 """Limit on the clock: no branch is begun after it, and none that is begun may take longer than this."""
 
@@ -92,7 +94,7 @@ def _node(
     bound = -np.inf if found is None else found
     if solution.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
         return bound, []
-    worst, place = INTEGRAL, None
+    worst, place = WHOLE, None
     for k, one in enumerate(mixed.restrictions):
         at = one.value
         off = np.abs(at - one.nearest(at))

@@ -40,7 +40,7 @@ def unbeaten(
     """Return the feasible answers that are as good as the best point known would be if it met every constraint.
 
     As good to `agree`, beside an accurate point: a false answer is never accurate, and so vouches for nobody. Where no
-    bound settles the best value, a usable point will do for an answer without violations.
+    bound settles the best value, or it is near, a usable point will do for an answer without violations.
     `known`: The points that an answer has to stand beside.
     `rough`: Whether no answer's bound settles the best value: a claim that nobody asked a solver for has to be as good
     to `wrong_objective` alone then, beside a usable point.
@@ -53,7 +53,8 @@ def unbeaten(
         for one in answers:
             claim = one.status == CLAIMED
             least, near = (wrong, ROUNDED) if claim and rough else (agree, agree)
-            usable = USELESS if rough and one.infeasibility <= ROUNDED else agree
+            settled = not rough and abs(one.objective - known[0].objective) > wrong * max(1.0, abs(known[0].objective))
+            usable = USELESS if one.infeasibility <= ROUNDED and not settled else agree
             accurate = (claim or one.status == cp.OPTIMAL) and one.solver != CLOSED_FORM
             if not accurate or one.values is None or one.infeasibility > near:
                 continue

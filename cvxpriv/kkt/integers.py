@@ -80,15 +80,19 @@ class MixedInteger:
         """Make the twins' whole numbers exact."""
         for variable, twin in self.twins:
             if variable is not twin:
-                flat = dense(twin.value).ravel(order="F")
-                whole = np.concatenate([_entries(variable, kind) for kind in KINDS])
-                flat[whole] = np.round(flat[whole])
-                twin.save_value(flat.reshape(twin.shape, order="F"))
+                whole, value = _whole(variable), dense(twin.value)
+                twin.save_value(np.where(whole, np.round(value), value))
 
     def fixed(self) -> cp.Problem:
-        """Return the convex problem with the restricted entries fixed at the nearest allowed values."""
+        """Return the convex problem with the restricted entries fixed at the nearest allowed values.
+
+        Whole numbers are constants in it: in ``x <= 1e6*b`` one that is off by 1e-6 must not hide an x of 1.
+        """
         held = [one.expression == one.nearest(one.value) for one in self.restrictions]
-        return cp.Problem(self.relaxed.objective, [*self.relaxed.constraints, *held])
+        exact = {twin.id: _exact(variable, twin) for variable, twin in self.twins if variable is not twin}
+        rebuilt = rebuilder(lambda node, _: exact.get(node.id) if isinstance(node, cp.Variable) else None)
+        objective = type(self.relaxed.objective)(rebuilt(self.relaxed.objective.args[0]))
+        return cp.Problem(objective, [*map(rebuilt, self.relaxed.constraints), *held])
 
     def within(self, boxes: Sequence[tuple[Array, Array]]) -> cp.Problem:
         """Return the relaxation with each restricted entry between two numbers."""
@@ -147,6 +151,20 @@ def _twin(variable: cp.Variable) -> cp.Variable:
         if name not in KINDS and value is not None and value is not False
     }
     return cp.Variable(variable.shape, name=variable.name(), **kept)
+
+
+def _whole(variable: cp.Variable) -> Array:
+    """Return which entries of a variable are whole numbers."""
+    flat = np.zeros(variable.size, dtype=bool)
+    flat[np.concatenate([_entries(variable, kind) for kind in KINDS])] = True
+    return flat.reshape(variable.shape, order="F")
+
+
+def _exact(variable: cp.Variable, twin: cp.Variable) -> cp.Expression:
+    """Return a twin with constants for its whole numbers, at their values."""
+    whole = _whole(variable)
+    fixed = np.where(whole, np.round(dense(twin.value)), 0.0)
+    return cp.Constant(fixed) if whole.all() else cp.multiply(~whole, twin) + fixed
 
 
 def _entries(variable: cp.Variable, kind: str) -> np.ndarray:
