@@ -20,7 +20,7 @@ from cvxpriv.certify.page import page
 from cvxpriv.certify.problem_checks import solver_names
 from cvxpriv.certify.references import CLOSED_FORM, ReferenceLike
 from cvxpriv.certify.sections import every_answer
-from cvxpriv.certify.task import PROOFS, Task, quiet
+from cvxpriv.certify.task import PROOFS, Task
 from cvxpriv.certify.verdicts import Tolerances, Verdict
 from cvxpriv.errors import Disagreement, ModelError, suggest
 from cvxpriv.numerics.arrays import Values
@@ -28,7 +28,7 @@ from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.text import section_text
-from cvxpriv.solvers.place import Place
+from cvxpriv.solvers.place import Place, quiet
 from cvxpriv.solvers.registry import solver_spec
 
 __all__ = ["CLOSED_FORM", "Case", "CrossCheck", "case_of_block", "case_of_problem", "crosscheck"]
@@ -132,7 +132,7 @@ class CrossCheck:
         if wrong.mixed is not None:
             raise ModelError(f"{wrong.name} is mixed-integer, which is not shrunk: report the problem as it is written")
         judge, options = self.task.judge(solver, wrong), self.task.options_of(solver)
-        with values_kept(wrong):
+        with quiet(), values_kept(wrong):
             return bug_report(wrong.declare().problem, solver, judge, options, seconds)
 
     @property

@@ -50,15 +50,13 @@ def solver_names(solvers: Sequence[str] | None) -> tuple[str, ...] | None:
 def require_checkable(name: str, problem: cp.Problem) -> None:
     """Refuse a problem that cannot be cross-checked.
 
-    Raises ModelError: It is no problem, has no variables, is not DCP (cvxpy's reason is given), or has Parameters
-    without values (they are named).
+    Raises ModelError: It is no problem, is not DCP (cvxpy's reason is given), or has Parameters without values (they
+    are named).
     """
     if not isinstance(problem, cp.Problem):
         raise ModelError(
             f"{name} is a {type(problem).__name__}: expected a cvxpy Problem, or a function that returns one"
         )
-    if not problem.variables():
-        raise ModelError(f"{name} has no variables: there is nothing to solve")
     _require_dcp(name, problem)
     unset = [parameter.name() for parameter in problem.parameters() if parameter.value is None]
     if unset:

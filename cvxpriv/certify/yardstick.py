@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import cvxpy as cp
@@ -20,6 +21,7 @@ from cvxpriv.kkt.conic.data import Compilations
 from cvxpriv.kkt.coordinates import dense
 from cvxpriv.kkt.derivatives import Slopes
 from cvxpriv.kkt.flat import State, flatten
+from cvxpriv.kkt.point import Point
 from cvxpriv.kkt.proximal import Nearby, Proximal
 from cvxpriv.kkt.written import Written
 from cvxpriv.numerics.arrays import Array, Flags, Values
@@ -30,7 +32,7 @@ TIE = 1e-6
 """Distance to a kink within which arguments count as on it: solvers leave as much between two that tie."""
 TELLING = 0.1
 """Ratio to the natural residual below which a proximal move shows a kink beside the point."""
-HOW = Slopes(kink=TIE, domain=1e-6, floor=1e-300)
+HOW, ACTIVE = Slopes(kink=TIE, domain=1e-6, floor=1e-300), 1e-6
 NAN = float("nan")
 
 
@@ -153,7 +155,9 @@ class Yardstick:
             x, _ = self.domain.moved(x)
             state = written.state(x)
             violation = written.violation(written.values(state))
-        found = self._best(state, multipliers)
+        point = self._point(state)
+        found = None if point is None else self._best(point, multipliers)
+        bend = cache(lambda: 0.0 if point is None or found is None else curvature(point, found))
         relative: Mapping[str, float]
         if found is None:
             unknown = np.ones(written.flat.M.shape[1] - x.size)
@@ -174,7 +178,7 @@ class Yardstick:
         primal = float(violation.max(initial=0.0))
         drift = displacement
         if found is not None and found.exact and displacement > NEAR:
-            drift = min(drift, found.stationarity / max(found.steepness, curvature(written, state, found, HOW)))
+            drift = min(drift, found.stationarity / max(found.steepness, bend()))
         return Measures(
             primal=primal if np.isfinite(primal) else NAN,
             missed=(relative.get(worst, 0.0), worst),
@@ -186,35 +190,35 @@ class Yardstick:
             drift=drift,
             unmeasured=proximal.why if proximal is not None and np.isnan(displacement) else "",
             terms=terms,
-            slope=self._slope(state, found, stationarity),
+            slope=self._slope(x, found, stationarity, bend),
             gap=found.gap / max(1.0, abs(found.objective), terms) if found is not None and found.exact else 0.0,
             bought=found.bought if found is not None and found.exact else 0.0,
         )
 
-    def _slope(self, state: State, found: Residuals | None, stationarity: float) -> float:
+    def _slope(self, x: Array, found: Residuals | None, stationarity: float, bend: Callable[[], float]) -> float:
         """Return `Measures.slope`; zero where derivatives do not decide."""
         if found is None or not found.exact or stationarity != found.stationarity:
             return 0.0
-        n = self.written.flat.size
-        slope = stationarity * float((self.written.reach[:n] + np.abs(state.v[:n])).max(initial=0.0))
+        slope = stationarity * float((self.written.reach[: x.size] + np.abs(x)).max(initial=0.0))
         if slope <= NEAR * max(self.unit, abs(found.objective), found.terms):
             return slope
-        return slope * min(1.0, stationarity / max(curvature(self.written, state, found, HOW), 1e-300))
+        return slope * min(1.0, stationarity / max(bend(), 1e-300))
 
-    def _best(self, state: State, multipliers: Mapping[str, Any] | None) -> Residuals | None:
+    def _point(self, state: State) -> Point | None:
+        """Return the point with its derivatives; None where functions have none, as log at -1e-5."""
+        with suppress(ModelError, ArithmeticError):
+            return Point(self.written, state, HOW, ACTIVE)
+        return None
+
+    def _best(self, point: Point, multipliers: Mapping[str, Any] | None) -> Residuals | None:
         """Return residuals with a solver's multipliers, or with the best ones where those make the point look worse."""
-        own = None if multipliers is None else self._residuals(state, multipliers)
-        if own is not None and _worst(own) <= NEAR:
-            return own
-        best = self._residuals(state, None)
-        return min((found for found in (own, best) if found is not None), key=_worst, default=None)
-
-    def _residuals(self, state: State, multipliers: Mapping[str, Any] | None) -> Residuals | None:
-        """Return residuals of the problem as written; None where its functions have no derivative, as log at -1e-5."""
-        try:
-            return measured(self.written, state, multipliers, HOW)
-        except (ModelError, ArithmeticError, np.linalg.LinAlgError, RuntimeError):
-            return None
+        several: list[Residuals] = []
+        for chosen in (None,) if multipliers is None else (multipliers, None):
+            with suppress(ModelError, ArithmeticError, np.linalg.LinAlgError, RuntimeError):
+                several.append(measured(point, chosen))
+                if _worst(several[-1]) <= NEAR:
+                    break
+        return min(several, key=_worst, default=None)
 
 
 def _worst(found: Residuals) -> float:

@@ -16,13 +16,13 @@ import numpy as np
 from cvxpriv.errors import ModelError, suggest
 from cvxpriv.kkt.coordinates import dense
 from cvxpriv.kkt.derivatives import Slopes
-from cvxpriv.kkt.flat import State
 from cvxpriv.kkt.plain import real_and_continuous, remedy
 from cvxpriv.kkt.point import Point
 from cvxpriv.kkt.written import Written
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
+from cvxpriv.solvers.place import quiet
 
 FIGURES = ("primal", "dual", "complementarity", "stationarity", "natural", "gap")
 SHRUNK = 2.0**-10  # of the point, to see the curvature: exact for quadratics, whose gradient may cancel
@@ -177,9 +177,11 @@ def residuals(
     if not problem.is_dcp():
         raise ModelError(f"problem is not DCP: {remedy(problem)}")
     how = Slopes(kink_tolerance, domain_tolerance, FLOOR)
-    plain = real_and_continuous(problem, names or {})
-    written = Written.of(plain.problem, plain.names)
-    found = measured(written, written.state(), None if plain.changed and duals == "solver" else duals, how, active)
+    with quiet():  # cvxpy warns where a sparse variable's value is read
+        plain = real_and_continuous(problem, names or {})
+        written = Written.of(plain.problem, plain.names)
+        point = Point(written, written.state(), how, active)
+        found = measured(point, None if plain.changed and duals == "solver" else duals)
     return found if not plain.off else _with_violations(found, plain.off)
 
 
@@ -197,9 +199,9 @@ def _with_violations(found: Residuals, off: Mapping[str, float]) -> Residuals:
     )
 
 
-def measured(written: Written, state: State, duals: Duals, how: Slopes, active: float = 1e-6) -> Residuals:
-    """Return the residuals of a problem that is taken apart, at one of its states; see `residuals`."""
-    point = Point(written, state, how, active)
+def measured(point: Point, duals: Duals) -> Residuals:
+    """Return the residuals of a problem that is taken apart, at a point; see `residuals`."""
+    written, state = point.written, point.state
     given = _given(written, duals)
     chosen = point.complete(np.full(written.c.size, np.nan) if given is None else given)
     steps = point.natural_steps(None if given is None else chosen)
@@ -239,20 +241,20 @@ def measured(written: Written, state: State, duals: Duals, how: Slopes, active: 
     )
 
 
-def curvature(written: Written, state: State, found: Residuals, how: Slopes) -> float:
+def curvature(point: Point, found: Residuals) -> float:
     """Return the largest change of the Lagrangian's gradient per relative change of the point; 0 if it is not known.
 
     In a quadratic ``x'Px/2 + q'x`` it is the largest entry of ``P x``, however much of it ``q`` cancels.
     """
+    written = point.written
     chosen = np.zeros(written.c.size)
     for name, rows in zip(written.names, written.rows, strict=True):
         chosen[rows] = found.multipliers[name]
-    x = state.v[: written.flat.size]
     try:
-        here, there = (Point(written, one, how, 0.0).pull(chosen) for one in (state, written.state(x * (1.0 - SHRUNK))))
+        there = Point(written, written.state(point.x * (1.0 - SHRUNK)), point.how, 0.0)
     except (ModelError, ArithmeticError):
         return 0.0
-    change = np.abs(here - there) / SHRUNK
+    change = np.abs(point.pull(chosen) - there.pull(chosen)) / SHRUNK
     return float(change[np.isfinite(change)].max(initial=0.0))
 
 

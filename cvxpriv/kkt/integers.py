@@ -164,7 +164,7 @@ def _exact(variable: cp.Variable, twin: cp.Variable) -> cp.Expression:
     """Return a twin with constants for its whole numbers, at their values."""
     whole = _whole(variable)
     fixed = np.where(whole, np.round(dense(twin.value)), 0.0)
-    return cp.Constant(fixed) if whole.all() else cp.multiply(~whole, twin) + fixed
+    return cp.Constant(fixed) if whole.all() else cp.multiply(np.where(whole, 0.0, 1.0), twin) + fixed
 
 
 def _entries(variable: cp.Variable, kind: str) -> np.ndarray:

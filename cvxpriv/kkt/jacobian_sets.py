@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -49,14 +49,21 @@ class Derivative:
     @cached_property
     def beside_variables(self) -> sp.csr_array:
         """The same single Jacobian of ``[x; t]``."""
-        return sp.csr_array(sp.vstack([sp.eye_array(self.base.shape[1]), self.base], format="csr"))
+        (m, n), base = self.base.shape, self.base
+        indices, ends = np.concatenate([np.arange(n), base.indices]), np.concatenate([np.arange(n), n + base.indptr])
+        return sp.csr_array((np.concatenate([np.ones(n), base.data]), indices, ends), shape=(n + m, n))
 
     @classmethod
     def smooth(cls, base: Any, exact: bool = True) -> Derivative:
         """A single Jacobian."""
         base = clean(base)
         m, n = base.shape
-        return cls(base, sp.csr_array((m, 0)), sp.csr_array((0, n)), np.zeros(0), np.zeros(0), exact)
+        return cls(base, _empty(m, 0), _empty(0, n), np.zeros(0), np.zeros(0), exact)
+
+
+@lru_cache(maxsize=100)
+def _empty(m: int, n: int) -> sp.csr_array:
+    return sp.csr_array((m, n))
 
 
 def clean(matrix: Any) -> sp.csr_array:

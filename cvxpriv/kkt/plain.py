@@ -2,19 +2,22 @@
 
 Inner problems and logic are written out: ``indicator(C)`` is zero where the constraints C hold, so that they hold at
 every solution; a `partial_optimize` is the best value of an inner problem, whose variables are then variables of the
-whole. ``And``, ``Or`` and ``Xor`` are boolean variables with linear constraints. Each is the same problem, and every
-function in it can be evaluated.
+whole. ``And``, ``Or`` and ``Xor`` are boolean variables with linear constraints. An approximate cone of relative
+entropies is the second-order cones that make it up. Each is the same problem, and every function in it can be
+evaluated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import cvxpy as cp
 import cvxpy.lin_ops.lin_utils as identifiers
 from cvxpy.atoms.elementwise import logic
+from cvxpy.constraints.exponential import OpRelEntrConeQuad, RelEntrConeQuad
+from cvxpy.reductions.cone2cone.approx import OpRelEntrConeQuad_canon, RelEntrConeQuad_canon
 from cvxpy.transforms.indicator import indicator
 from cvxpy.transforms.partial_optimize import PartialProblem
 
@@ -23,6 +26,10 @@ from cvxpriv.kkt.complex_numbers import is_complex, real_form
 from cvxpriv.kkt.integers import MixedInteger, mixed_integer
 from cvxpriv.kkt.rebuilding import Rebuild, rebuilder
 
+APPROXIMATE: dict[type, Callable[..., Any]] = {
+    RelEntrConeQuad: RelEntrConeQuad_canon,
+    OpRelEntrConeQuad: OpRelEntrConeQuad_canon,
+}
 LOGIC = (logic.And, logic.Or, logic.Xor, logic.Not)
 
 
@@ -47,6 +54,10 @@ def lifted(problem: cp.Problem) -> cp.Problem:
             inner = node.args[0]
             found.extend(map(rebuilt, inner.constraints))
             return rebuilt(inner.objective.args[0])
+        if type(node) in APPROXIMATE:
+            cone, constraints = APPROXIMATE[type(node)](node, node.args)
+            found.extend(constraints)
+            return cone
         if isinstance(node, LOGIC):
             number, constraints = _in_numbers(node, [rebuilt(arg) for arg in node.args])
             found.extend(constraints)
@@ -55,7 +66,11 @@ def lifted(problem: cp.Problem) -> cp.Problem:
 
     parts = [problem.objective.args[0], *problem.constraints]
     rewritten = list(map(rebuilder(written_out), parts))
-    if all(new is old for new, old in zip(rewritten, parts, strict=True)):
+    if not problem.variables():  # cvxpy answers such a problem itself: with a variable, solvers do
+        nothing = cp.Variable(name="nothing")
+        nothing.save_value(0.0)
+        rewritten[0] = rewritten[0] + 0.0 * nothing
+    elif all(new is old for new, old in zip(rewritten, parts, strict=True)):
         return problem
     return cp.Problem(type(problem.objective)(rewritten[0]), [*rewritten[1:], *found])
 

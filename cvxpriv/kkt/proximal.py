@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import cvxpy as cp
 import numpy as np
@@ -36,6 +37,7 @@ from cvxpriv.kkt.conic.solving import attempts
 from cvxpriv.kkt.coordinates import dense, held
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
+from cvxpriv.solvers.place import quiet
 from cvxpriv.solvers.registry import DEFAULT_CHAIN
 
 ACCURACY = 1e-5
@@ -105,7 +107,8 @@ def proximal_step(problem: cp.Problem, steepness: float = 1.0) -> Proximal:
     >>> proximal_step(problem).step < 1e-9
     True
     """
-    return Nearby(problem).step(steepness)
+    with quiet():
+        return Nearby(problem).step(steepness)
 
 
 class Nearby:
@@ -147,13 +150,17 @@ class Nearby:
                     point = [np.ravel(dense(one.value), order="F") for one in variables] if found else [start]
                     yield found, float(np.abs(np.concatenate(point) - start).max(initial=0.0))
 
-    def _by_clarabel(self, start: Array, size: float, scale: float) -> tuple[ConeResiduals | None, float]:
+    @cached_property
+    def _compiled(self) -> tuple[ConeProgram, Array]:
+        """The problem's cone program, and the column of each of its numbers, counted from one; zero for none."""
         compiled = extract(self._problem, PROVER, {}, self._shared)
-        program = ConeProgram(**compiled.fields)
-        count = program.c.size
-        entries = compiled.variables(np.arange(1.0, count + 1.0)) or {}
+        entries = compiled.variables(np.arange(1.0, compiled.fields["c"].size + 1.0)) or {}
         numbers = [np.ravel(entries.get(one.id, np.nan), order="F") for one in self._problem.variables()]
-        places = np.concatenate(numbers)
+        return ConeProgram(**compiled.fields), np.concatenate(numbers)
+
+    def _by_clarabel(self, start: Array, size: float, scale: float) -> tuple[ConeResiduals | None, float]:
+        program, places = self._compiled
+        count = program.c.size
         free = places != 0.0  # an entry that is always zero has no column
         if places.size != start.size or not np.isin(places[free], np.arange(1.0, count + 1.0)).all():
             return None, 0.0

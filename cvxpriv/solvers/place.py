@@ -8,10 +8,13 @@ import os
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from cvxpriv.solvers.isolation import Ending, isolated
 
@@ -63,6 +66,14 @@ def solvers_silent() -> Iterator[None]:
             if len(_HELD) == 1:
                 os.dup2(_HELD[0], 1)
             os.close(_HELD.pop())  # the first one, which is the real one, is closed last
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence warnings of points outside a domain, of bounds that are no numbers, of solvers: all that is measured."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
 
 
 def quiet_highs() -> Any:

@@ -321,10 +321,10 @@ def _factored(A: sp.csc_array) -> SuperLU:
     """
     ridge = 1e-12 * max(1.0, float(A.power(2).sum(axis=0).max()))
     rows, columns = A.shape
-    system = sp.block_array([[sp.eye_array(rows), A], [A.T, -ridge * sp.eye_array(columns)]], format="csc")
-    return splu(
-        sp.csc_matrix(system), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
-    )
+    i, j, size = A.indices, rows + np.repeat(np.arange(columns), np.diff(A.indptr)), np.arange(rows + columns)
+    values = np.concatenate([np.ones(rows), np.full(columns, -ridge), A.data, A.data])
+    system = sp.csc_matrix((values, (np.concatenate([size, i, j]), np.concatenate([size, j, i]))))
+    return splu(system, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
 
 
 def _step_inwards(layout: ConeLayout, v: Array, direction: Array, A: sp.csc_array) -> Array:

@@ -15,7 +15,6 @@ second-order cones: `cvxpriv.kkt.conic.generic`.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -41,6 +40,7 @@ from cvxpriv.kkt.conic.cones import ConeLayout
 from cvxpriv.kkt.conic.generic import require_plain
 from cvxpriv.kkt.coordinates import held
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.solvers.place import quiet
 
 SOLVERS = ("CLARABEL", "ECOS", "HIGHS", "OSQP", "SCS")
 ECOS_ORDER = (0, 2, 1)
@@ -67,7 +67,11 @@ class Compilations:
         chain = problem._construct_chain(solver=solver, ignore_dpp=True, solver_opts=dict(options))
         key = _likeness(problem, chain)
         if key is None:
-            data, inverse = chain.apply(problem)
+            alone = solver, str(options.get("use_quad_obj"))
+            if alone not in self._begun:
+                data, inverse = chain.apply(problem)
+                self._begun[alone] = data, chain, inverse
+            data, chain, inverse = self._begun[alone]
         else:
             if key not in self._begun:
                 self._begun[key] = _stuffed(problem, chain)
@@ -166,8 +170,7 @@ def extract(
         raise ModelError(f"solver={solver!r} is not installed: {suggest(solver, present)}")
     # Parameters enter by their values: nobody re-solves here, and with cvxpy's map for re-solves a block of 2.6e5 cells
     # would take 500 GB instead of 1.6 s.
-    with without_values(problem), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of bounds that are no numbers, of backends: what comes of it is judged
+    with without_values(problem), quiet():  # of bounds that are no numbers, of backends: what comes of it is judged
         if shared is None:
             data, chain, inverse = problem.get_problem_data(solver, ignore_dpp=True, solver_opts=dict(options))
         else:

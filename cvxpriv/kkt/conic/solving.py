@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,7 +16,7 @@ from cvxpriv.kkt.conic.data import Compilations, ConeData, extract, finite
 from cvxpriv.kkt.conic.generic import bound_multipliers, generic_answer
 from cvxpriv.kkt.conic.program import ConeProgram, ConeResiduals, cone_residuals
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.solvers.place import solvers_silent
+from cvxpriv.solvers.place import quiet, solvers_silent
 from cvxpriv.solvers.registry import solver_spec
 
 
@@ -119,8 +118,7 @@ def asked(
     program, raw = ConeProgram(**compiled.fields), None
     start = time.perf_counter()
     try:
-        with solvers_silent(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # "may be inaccurate", and whatever else: the status says so
+        with solvers_silent(), quiet():  # "may be inaccurate", and whatever else: the status says so
             raw = compiled.chain.solve_via_data(problem, compiled.data, warm_start, False, dict(options))
         seconds = time.perf_counter() - start
         x, z = map(finite, _READERS.get(compiled.solver, _read_other)(compiled, raw))
@@ -163,8 +161,7 @@ def _unpacked(problem: cp.Problem, compiled: ConeData, solution: ConicSolution) 
         own = _own_status(compiled, solution.raw)
         refusal = _gave_up(compiled.solver, own, solution.status, solution.iterations)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # "may be inaccurate": the status says so
+        with quiet():
             problem.unpack_results(solution.raw, compiled.chain, compiled.inverse)
     except Exception as error:  # cvxpy raises where the solver's status is a failure; status and point are kept
         return refusal or _describe(error)
