@@ -296,6 +296,43 @@ def test_the_truth_of_an_endless_problem_is_no_rounding() -> None:
     judged(endless(np.random.default_rng([4271, 128])), "CLARABEL", "HIGHS")
 
 
+def test_a_problem_without_variables_is_solved_all_the_same() -> None:
+    assert set(judged(Known(cp.Problem(cp.Maximize(2)), value=2.0), "CLARABEL", "HIGHS")["verdict"]) == {"agrees"}
+    empty = cp.Problem(cp.Minimize(2), [cp.Constant(3) <= 2])
+    assert set(judged(Known(empty, "infeasible"), "CLARABEL", "SCS")["verdict"]) == {"agrees"}
+    assert residuals(empty, None).primal == 1.0
+
+
+def test_an_approximate_cone_of_relative_entropies_is_judged_as_the_cones_that_make_it_up() -> None:
+    x, y, z = (cp.Variable(name=name) for name in "xyz")
+    problem = cp.Problem(cp.Minimize(z), [cp.constraints.RelEntrConeQuad(x, y, z, 3, 3), x == 1.5, y == 1])
+    assert set(judged(Known(problem, value=1.5 * np.log(1.5)), "CLARABEL", "ECOS")["verdict"]) == {"agrees"}
+
+
+# Points that hardly any multiplier, and whole numbers that hardly any row holds
+
+
+@pytest.mark.parametrize(("seed", "radius"), [(2, 0.2), pytest.param(6, 20.0, marks=pytest.mark.slow)])
+def test_the_only_feasible_point_is_not_wrong_beside_points_that_miss_it_by_rounding(seed: int, radius: float) -> None:
+    rng = np.random.default_rng(seed)
+    x, normal, cost = cp.Variable(3, name="x"), rng.normal(size=3), rng.normal(size=3)
+    normal /= np.linalg.norm(normal)
+    problem = cp.Problem(cp.Minimize(cost @ x), [cp.norm(x) <= radius, normal @ x >= radius])
+    truth = radius * normal
+    points = {"truth": {x: truth}, "outside": {x: truth - 0.1 * radius}}
+    judged(Known(problem, value=float(cost @ truth), unit=max(1.0, radius), far=1e-2, answers=points), "ECOS")
+
+
+@pytest.mark.parametrize("size", [1e6, *(pytest.param(size, marks=pytest.mark.slow) for size in (1e2, 1e4))])
+def test_a_whole_number_that_is_nearly_zero_hides_no_miss_behind_a_large_coefficient(size: float) -> None:
+    b, x = cp.Variable(name="b", boolean=True), cp.Variable(name="x", nonneg=True)
+    problem = cp.Problem(cp.Maximize(x - 3 * b), [x <= 1, x <= size * b])
+    trickle = {b: np.array(min(1.0 / size, 1e-6)), x: np.array(min(1.0, 1e-6 * size))}
+    points = {"truth": {b: np.array(0.0), x: np.array(0.0)}, "trickle": trickle}
+    table = judged(Known(problem, value=0.0, answers=points), "HIGHS")
+    assert table.loc["truth", "verdict"] == "agrees"
+
+
 # Terms that cancel
 
 STEEP_AND_FLAT = 0.5 * np.array([[1e4 + 1, 1e4 - 1], [1e4 - 1, 1e4 + 1]])  # curvatures 1e4 along (1, 1), 1 across

@@ -159,7 +159,6 @@ REFUSED: list[tuple[Any, list[str] | None, list[str]]] = [
         ["an infinite number in the constant part log(0.0)"],
     ),
     (cp.Problem(cp.Minimize(x_of(integer=True))), ["CLARABEL"], ["no solver takes the mixed-integer problem", "HIGHS"]),
-    (cp.Problem(cp.Minimize(0)), None, ["has no variables"]),
     (cp.Problem(cp.Minimize(cp.trace(X)), [X >> 0]), ["ECOS", "OSQP"], ["no solver takes", "try CLARABEL, SCS"]),
     (least_squares(), ["CLARABLE"], ["did you mean 'CLARABEL'?"]),
     (least_squares(), [], ["names no solver"]),

@@ -114,7 +114,7 @@ def compiled(problem: cp.Problem, solver: str, options: Mapping[str, Any]) -> Co
             warnings.simplefilter("ignore", RuntimeWarning)  # cvxpy reads sparse values in a way that it discourages
             data, chain, inverse = problem.get_problem_data(form, solver_opts=dict(options))
     except cp.error.SolverError as error:
-        raise NotFast(str(error).splitlines()[0]) from error
+        raise NotFast(str(error).splitlines()[0].replace(form, solver)) from error
     finally:
         for parameter in empty:
             parameter.save_value(None)
