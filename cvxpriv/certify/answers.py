@@ -52,7 +52,6 @@ class Answer:
     `bound_reason`: Source of the bound, or the reason why there is none.
     `near`: Bound on the points that are `NEARBY` alone, for which a dual need not be exact; NaN where `bound` holds.
     `unit`: The largest coefficient of the cone program's objective, or 1 where that is smaller.
-    `reach`: The largest entry of the cone program's point.
     `steepness`: One plus the largest term of the cone program's gradient.
     `seconds`, `solver_seconds`: Wall time with compilation, and the solver's own clock.
     `error`: The error that was raised, or the quantity that could not be measured.
@@ -73,7 +72,6 @@ class Answer:
     bound_reason: str = "no certificate: there is no dual"
     near: float = NAN
     unit: float = 1.0
-    reach: float = NAN
     steepness: float = 1.0
     seconds: float = NAN
     solver_seconds: float = NAN
@@ -159,27 +157,20 @@ class Context:
     witnesses: Sequence[Answer] = ()
     unbeaten: Collection[str] = ()
 
-    def gap(self, answer: Answer) -> float:
-        """Return the distance to the reference, relative to max(1, |reference|)."""
-        return abs(answer.objective - self.reference) / max(1.0, abs(self.reference))
-
-    def own_gap(self, answer: Answer) -> float:
-        """Return the distance to the reference in the objective's own units, where its coefficients are far below 1."""
-        return abs(answer.objective - self.reference) / max(self.unit, abs(self.reference))
-
-    def far_gap(self, answer: Answer) -> float:
-        """Return the distance to the reference, relative to the objective's terms where these cancel."""
-        return abs(answer.objective - self.reference) / max(1.0, abs(self.reference), answer.measures.terms)
+    def gap(self, answer: Answer, unit: float = 1.0) -> float:
+        """Return the distance to the reference, relative to max(unit, |reference|)."""
+        return abs(answer.objective - self.reference) / max(unit, abs(self.reference))
 
     def slope(self, answer: Answer) -> float:
         """Return what the value may gain on the way to where the slope ends, relative."""
         return answer.measures.slope / max(self.unit, abs(answer.objective), answer.measures.terms)
 
-    def proven_gap(self, answer: Answer) -> float:
-        """Return the distance to the tightest certified bound in the objective's units; infinite if there is none."""
-        return self._proven_gap(answer, self.unit)
+    def proven_gap(self, answer: Answer, unit: float | None = None) -> float:
+        """Return the distance to the tightest certified bound, by default in the objective's units; infinite if none.
 
-    def _proven_gap(self, answer: Answer, unit: float) -> float:
+        It is relative, as `gap` is.
+        """
+        unit = self.unit if unit is None else unit
         bound = answer.bound if np.isnan(self.tightest) else self.tightest
         both = np.isfinite([answer.objective, bound]).all()
         return abs(answer.objective - bound) / max(unit, abs(bound)) if both else float("inf")
@@ -189,7 +180,7 @@ class Context:
 
         The point itself is then only as good as the square root of that tolerance.
         """
-        return max(self._proven_gap(answer, 1.0), answer.infeasibility) <= tolerance
+        return max(self.proven_gap(answer, 1.0), answer.infeasibility) <= tolerance
 
     def settled(self, tolerance: float) -> bool:
         """Return whether a certified bound proves the reference's value."""
@@ -275,5 +266,4 @@ def _of_integers(case: Case, mixed: MixedInteger, values: Values) -> dict[str, A
         measures = Measures(missed=(off, f"{where} is allowed"), displacement=0.0)
         return {"values": values, "objective": objective, "measures": measures}
     left = case_of_problem(case.name, mixed.fixed())
-    mixed.round()
     return measured(left, {name: np.asarray(twin.value, dtype=float) for name, twin in variables.items()}, None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import cvxpy as cp
@@ -92,56 +92,43 @@ def require_finite(name: str, problem: cp.Problem) -> None:
 
 
 def capable(problem: cp.Problem, names: Sequence[str] | None = None) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Return the solvers (None: of all installed) that take this problem's cones, and the reasons against the others.
+    """Return the solvers that take this problem's cones, and the reasons against the others.
 
+    `names`: None is every installed one; for a mixed-integer problem, every one that cvxpy finds here.
     Raises NoSolverTakes: None of them does.
     """
+    problem, mixed = cp.Problem(problem.objective, problem.constraints), problem.is_mixed_integer()
+    every = INSTALLED_MI_SOLVERS if mixed else installed()
+    asked = every if names is None else names
+    able = tuple(name for name in asked if _takes(problem, name))
+    what = "takes no mixed-integer problem with these cones"
+    unable = {
+        name: what if mixed else f"takes only {', '.join(sorted(solver_spec(name).cones))}"
+        for name in asked
+        if name not in able
+    }
+    if not able:
+        refusals = ", ".join(f"{name} ({why})" for name, why in unable.items())
+        others = [name for name in every if name not in unable and _takes(problem, name)]
+        others += ["pip install pyscipopt"] if mixed else []
+        kind = "mixed-integer problem" if mixed else "problem's cones"
+        remedy = (
+            f"try {' or '.join(others) if mixed else ', '.join(others)}"
+            if others
+            else "rewrite the problem with other atoms"
+        )
+        raise NoSolverTakes(f"no solver takes the {kind}: {refusals}; {remedy}")
+    return able, unable
 
-    def attempt(name: str) -> None:
+
+def _takes(problem: cp.Problem, name: str) -> bool:
+    try:
         problem._construct_chain(solver=name, ignore_dpp=True)  # refuses as a compilation would, in a millisecond
         if cp.perspective in problem.atoms():
             problem.get_problem_data(name)  # the problem inside a perspective refuses only when it is compiled
-
-    able, refused = _parted(attempt, installed() if names is None else names)
-    unable = {name: f"takes only {', '.join(sorted(solver_spec(name).cones))}" for name in refused}
-    if not able:
-        every = ", ".join(f"{name} ({why})" for name, why in unable.items())
-        others = [name for name in installed() if name not in unable]
-        remedy = f"try {', '.join(others)}" if others else "rewrite the problem with other atoms"
-        raise NoSolverTakes(f"no solver takes the problem's cones: {every}; {remedy}")
-    return able, unable
-
-
-def _parted(attempt: Callable[[str], object], names: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
-    """Return the solvers that an attempt does not refuse, and the others."""
-    refused = []
-    for name in names:
-        try:
-            attempt(name)
-        except (cp.error.SolverError, cp.error.DCPError):
-            refused.append(name)
-    return tuple(name for name in names if name not in refused), refused
-
-
-def capable_of_integers(
-    problem: cp.Problem, names: Sequence[str] | None = None
-) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The same for a mixed-integer problem; None is every solver that cvxpy finds here.
-
-    Raises NoSolverTakes.
-    """
-
-    def attempt(name: str) -> None:
-        cp.Problem(problem.objective, problem.constraints)._construct_chain(solver=name, ignore_dpp=True)
-
-    able, refused = _parted(attempt, INSTALLED_MI_SOLVERS if names is None else names)
-    unable = dict.fromkeys(refused, "takes no mixed-integer problem with these cones")
-    if not able:
-        every = ", ".join(f"{name} ({why})" for name, why in unable.items())
-        others, _ = _parted(attempt, [name for name in INSTALLED_MI_SOLVERS if name not in refused])
-        remedy = " or ".join([*others, "pip install pyscipopt"])
-        raise NoSolverTakes(f"no solver takes the mixed-integer problem: {every}; try {remedy}")
-    return able, unable
+    except (cp.error.SolverError, cp.error.DCPError):
+        return False
+    return True
 
 
 def _require_dcp(name: str, problem: cp.Problem) -> None:

@@ -136,7 +136,6 @@ def said(
         "bounded": solution.bounded_by_cvxpy,
         "certificate": solution.certificate,
         "unit": program.unit,
-        "reach": NAN if solution.x is None else float(np.abs(solution.x).max(initial=0.0)),
         "steepness": _steepness(solution),
         "seconds": seconds,
         "solver_seconds": NAN if solution.solver_seconds is None else float(solution.solver_seconds),

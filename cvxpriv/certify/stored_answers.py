@@ -62,7 +62,6 @@ def recalled(declaration: Declaration, name: str, stored: Stored) -> ConicSoluti
         stored.status,
         None,
         None,
-        NAN,
         direction=None if point is None else compiled.variables(point),
         bounded_by_cvxpy=compiled.bounded_by_cvxpy,
     )

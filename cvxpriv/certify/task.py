@@ -17,7 +17,7 @@ from cvxpriv.certify.cases import Case, case_of_problem, values_kept
 from cvxpriv.certify.contradictions import SEEN, settle
 from cvxpriv.certify.integer_answers import OPTIONS, integer_answer, unproven, with_bounds
 from cvxpriv.certify.interval_proofs import Proof, proof_of, with_proof
-from cvxpriv.certify.problem_checks import capable, capable_of_integers
+from cvxpriv.certify.problem_checks import capable
 from cvxpriv.certify.proofs import Proofs
 from cvxpriv.certify.references import CLOSED_FORM, Reference, ReferenceLike, reference_of
 from cvxpriv.certify.solver_answers import DEAF, claimed_answer, place_for, solver_answer
@@ -126,9 +126,7 @@ class Task:
 
     def capable(self, case: Case) -> tuple[tuple[str, ...], dict[str, str]]:
         """The solvers that take a case, and why the others do not."""
-        if case.mixed is not None:
-            return capable_of_integers(case.mixed.problem, self.solvers)
-        return capable(case.declare().problem, self.solvers)
+        return capable(case.declare().problem if case.mixed is None else case.mixed.problem, self.solvers)
 
     def claimed(self, case: Case) -> list[Answer]:
         """Answers that nobody is asked for: a closed form, and those that came with the question."""

@@ -155,8 +155,9 @@ def _near(answer: Answer, context: Context, tolerances: Tolerances, minimiser: f
     certified = context.certified(answer, agree)
     limits = _Limits(agree, agree, minimiser, agree, claimed=certified, right=context.right(answer, agree))
     found = _findings(answer, context, limits)
-    if not found and context.own_gap(answer) > agree and np.isfinite(context.reference):
-        what = f"its value is {context.own_gap(answer):.1e} off the reference, relative to the objective's own size"
+    own = context.gap(answer, context.unit)
+    if not found and own > agree and np.isfinite(context.reference):
+        what = f"its value is {own:.1e} off the reference, relative to the objective's own size"
         found = [f"{what}: its terms are of {context.unit:.0e}"]
     off, where = answer.measures.own
     if not found and agree < off < np.inf:
@@ -229,7 +230,7 @@ def _findings(answer: Answer, context: Context, limits: _Limits) -> list[str]:
     displacement = float(np.fmin(measures.displacement, measures.drift if limits.claimed else np.nan))
     if displacement > limits.drift:
         found.append(f"its point is {displacement:.1e} (relative) from stationary")
-    gap = context.far_gap(answer) if limits.claimed else context.gap(answer)
+    gap = context.gap(answer, max(1.0, measures.terms) if limits.claimed else 1.0)  # the terms may cancel
     # Violations that are tolerated, relative to their rows, may have bought the reference's value, or this one.
     bought = limits.residual * measures.bought if limits.claimed else 0.0
     off = abs(answer.objective - context.reference)

@@ -7,7 +7,8 @@ residual, which is in the units of the variables; see `cvxpriv.kkt.natural` for 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal
 
 import cvxpy as cp
@@ -181,31 +182,19 @@ def residuals(
         plain = real_and_continuous(problem, names or {})
         written = Written.of(plain.problem, plain.names)
         point = Point(written, written.state(), how, active)
-        found = measured(point, None if plain.changed and duals == "solver" else duals)
-    return found if not plain.off else _with_violations(found, plain.off)
+        return measured(point, None if plain.changed and duals == "solver" else duals, plain.off)
 
 
-def _with_violations(found: Residuals, off: Mapping[str, float]) -> Residuals:
-    """Return the same residuals, with further conditions that are violated by so much."""
-    worst = max(off, key=lambda name: off[name])
-    scaled = {**found.scaled, "primal": max(found.scaled["primal"], off[worst])}
-    return replace(
-        found,
-        primal=max(found.primal, off[worst]),
-        worst_constraint=worst if off[worst] > max(found.primal, found.dual) else found.worst_constraint,
-        by_constraint={**found.by_constraint, **{name: (value, 0.0, 0.0) for name, value in off.items()}},
-        relative={**found.relative, **off},
-        scaled=scaled,
-    )
+def measured(point: Point, duals: Duals, off: Mapping[str, float] = MappingProxyType({})) -> Residuals:
+    """Return the residuals of a problem that is taken apart, at a point; see `residuals`.
 
-
-def measured(point: Point, duals: Duals) -> Residuals:
-    """Return the residuals of a problem that is taken apart, at a point; see `residuals`."""
+    `off`: Further conditions, by name, and how far they are violated.
+    """
     written, state = point.written, point.state
     given = _given(written, duals)
     chosen = point.complete(np.full(written.c.size, np.nan) if given is None else given)
     steps = point.natural_steps(None if given is None else chosen)
-    table = _by_constraint(point, chosen)
+    table = _by_constraint(point, chosen) | {name: (value, 0.0, 0.0) for name, value in off.items()}
     columns = list(zip(*table.values(), strict=True)) or [(0.0,)] * 3
     figures = {
         "primal": max(columns[0]),
@@ -215,7 +204,7 @@ def measured(point: Point, duals: Duals) -> Residuals:
         "natural": float(np.abs(steps).max(initial=0.0)),
         "gap": abs(float(point.signed(chosen) @ np.nan_to_num(point.v, posinf=0.0, neginf=0.0))),
     }
-    relative = written.by_name(written.violation(point.v) / point.sizes)
+    relative = {**written.by_name(written.violation(point.v) / point.sizes), **off}
     terms, own = written.terms(state, point.gradient), written.own_sizes(state)
     against = {
         "dual": 1.0 + float(np.abs(chosen).max(initial=0.0)),

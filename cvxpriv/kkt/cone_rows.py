@@ -52,14 +52,10 @@ def rows_of_constraint(name: str, constraint: Any) -> Rows:
 
     Raises ModelError: The kind of the constraint is not known.
     """
-    if isinstance(constraint, Zero):
-        return _scalar("zero", constraint.args[0])
-    if isinstance(constraint, Equality):
-        return _scalar("zero", constraint.args[0] - constraint.args[1])
-    if isinstance(constraint, Inequality):
-        return _scalar("nonpos", constraint.args[0] - constraint.args[1])
-    if isinstance(constraint, NonPos):
-        return _scalar("nonpos", constraint.args[0])
+    if isinstance(constraint, Zero | Equality):
+        return _scalar("zero", constraint.expr)
+    if isinstance(constraint, Inequality | NonPos):
+        return _scalar("nonpos", constraint.expr)
     if isinstance(constraint, NonNeg):
         return _scalar("nonpos", -constraint.args[0])
     return _cone(name, constraint)

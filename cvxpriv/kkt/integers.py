@@ -15,7 +15,7 @@ import numpy as np
 
 from cvxpriv.kkt.coordinates import dense
 from cvxpriv.kkt.rebuilding import rebuilder
-from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.arrays import Array, Flags
 
 KINDS = ("boolean", "integer")
 
@@ -76,20 +76,19 @@ class MixedInteger:
         worst = max(self.restrictions, key=lambda one: one.off)
         return worst.off, worst.name
 
-    def round(self) -> None:
-        """Make the twins' whole numbers exact."""
-        for variable, twin in self.twins:
-            if variable is not twin:
-                whole, value = _whole(variable), dense(twin.value)
-                twin.save_value(np.where(whole, np.round(value), value))
-
     def fixed(self) -> cp.Problem:
         """Return the convex problem with the restricted entries fixed at the nearest allowed values.
 
-        Whole numbers are constants in it: in ``x <= 1e6*b`` one that is off by 1e-6 must not hide an x of 1.
+        Whole numbers are made exact, and are constants in it: in ``x <= 1e6*b`` a b of 1e-6 must not hide an x of 1.
         """
-        held = [one.expression == one.nearest(one.value) for one in self.restrictions]
-        exact = {twin.id: _exact(variable, twin) for variable, twin in self.twins if variable is not twin}
+        held, exact = [one.expression == one.nearest(one.value) for one in self.restrictions], {}
+        for variable, twin in self.twins:
+            if variable is not twin:
+                whole, value = _mask(variable, *KINDS), dense(twin.value)
+                twin.save_value(np.where(whole, np.round(value), value))
+                fixed = np.where(whole, twin.value, 0.0)
+                rest = cp.multiply(np.where(whole, 0.0, 1.0), twin)
+                exact[twin.id] = cp.Constant(fixed) if whole.all() else rest + fixed
         rebuilt = rebuilder(lambda node, _: exact.get(node.id) if isinstance(node, cp.Variable) else None)
         objective = type(self.relaxed.objective)(rebuilt(self.relaxed.objective.args[0]))
         return cp.Problem(objective, [*map(rebuilt, self.relaxed.constraints), *held])
@@ -129,7 +128,7 @@ def mixed_integer(problem: cp.Problem) -> MixedInteger | None:
     for variable in variables:
         flat = cp.vec(twins[variable.id], order="F")
         for kind, allowed in zip(KINDS, (np.array([0.0, 1.0]), None), strict=True):
-            if (entries := _entries(variable, kind)).size:
+            if (entries := np.flatnonzero(_mask(variable, kind).ravel(order="F"))).size:
                 restrictions.append(Restriction(flat[entries], allowed, variable.name()))
     for one in sets:
         values = np.unique(dense(one.vec.value).ravel())
@@ -153,27 +152,14 @@ def _twin(variable: cp.Variable) -> cp.Variable:
     return cp.Variable(variable.shape, name=variable.name(), **kept)
 
 
-def _whole(variable: cp.Variable) -> Array:
-    """Return which entries of a variable are whole numbers."""
-    flat = np.zeros(variable.size, dtype=bool)
-    flat[np.concatenate([_entries(variable, kind) for kind in KINDS])] = True
-    return flat.reshape(variable.shape, order="F")
-
-
-def _exact(variable: cp.Variable, twin: cp.Variable) -> cp.Expression:
-    """Return a twin with constants for its whole numbers, at their values."""
-    whole = _whole(variable)
-    fixed = np.where(whole, np.round(dense(twin.value)), 0.0)
-    return cp.Constant(fixed) if whole.all() else cp.multiply(np.where(whole, 0.0, 1.0), twin) + fixed
-
-
-def _entries(variable: cp.Variable, kind: str) -> np.ndarray:
-    """Return the entries of a variable, column-major, that are boolean or integer."""
-    if not variable.attributes[kind]:
-        return np.zeros(0, dtype=int)
-    places = np.arange(variable.size).reshape(variable.shape, order="F")
-    if variable.attributes[kind] is True:
-        return np.sort(places.ravel())
-    index = variable.boolean_idx if kind == "boolean" else variable.integer_idx
-    # cvxpy reads the list as numpy does: all first coordinates, then all second ones.
-    return np.sort(np.ravel([places[tuple(np.asarray(one, dtype=int) for one in index)]]))
+def _mask(variable: cp.Variable, *kinds: str) -> Flags:
+    """Return which entries of a variable are boolean or integer."""
+    found = np.zeros(variable.shape, dtype=bool)
+    for kind in kinds:
+        if variable.attributes[kind] is True:
+            found[...] = True
+        elif variable.attributes[kind]:
+            index = variable.boolean_idx if kind == "boolean" else variable.integer_idx
+            # cvxpy reads the list as numpy does: all first coordinates, then all second ones.
+            found[tuple(np.asarray(one, dtype=int) for one in index)] = True
+    return found

@@ -145,9 +145,7 @@ def real_and_continuous(problem: cp.Problem, names: Mapping[str, Any]) -> Plain:
     for variable, twin in mixed.twins:
         twin.save_value(variable.value)
     off = {f"{one.name} is allowed": one.off for one in mixed.restrictions if one.off > 0.0}
-    left = mixed.fixed()
-    mixed.round()
-    return Plain(left, names, True, off)
+    return Plain(mixed.fixed(), names, True, off)
 
 
 def _renamed(mixed: MixedInteger, names: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,8 +18,6 @@ from cvxpriv.kkt.conic.cones.symmetric import triangle_indices
 from cvxpriv.kkt.conic.program import ConeProgram, clarabel_cones, solved_by_clarabel
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["exponential_above", "inside", "semidefinite", "with_room"]
-
 UPWARDS, DOWNWARDS = (Context(prec=50, rounding=way) for way in (ROUND_CEILING, ROUND_FLOOR))
 BITS = 240
 """Binary digits after the point to which entries of matrices are rounded."""

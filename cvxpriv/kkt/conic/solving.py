@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import cvxpy as cp
@@ -28,7 +28,6 @@ class ConicSolution:
     missing.
     `status`: cvxpy's status, or ``"failed"`` if the solver raised.
     `solver_seconds`: The solver's own clock; None if it keeps none.
-    `seconds`: Wall time of the call.
     `error`: The reason why it gave up or the error that was raised, with the remedy, or ``""``.
     `raw`: The solver's own answer.
     `direction`: The entries of the user's variables in ``x``, by id, where the status is unbounded.
@@ -41,13 +40,12 @@ class ConicSolution:
     status: str
     iterations: int | None
     solver_seconds: float | None
-    seconds: float
     error: str = ""
     raw: object = field(default=None, repr=False)
     direction: Mapping[int, Array] | None = field(default=None, repr=False)
     bounded_by_cvxpy: bool = False
 
-    @property
+    @cached_property
     def residuals(self) -> ConeResiduals | None:
         """Return the residuals of the point, or None if the solver returned no primal-dual point."""
         if self.x is None or self.z is None:
@@ -116,19 +114,15 @@ def asked(
 ) -> ConicSolution:
     """Return a solver's answer to the data that it is given; the problem keeps its values."""
     program, raw = ConeProgram(**compiled.fields), None
-    start = time.perf_counter()
     try:
         with solvers_silent(), quiet():  # "may be inaccurate", and whatever else: the status says so
             raw = compiled.chain.solve_via_data(problem, compiled.data, warm_start, False, dict(options))
-        seconds = time.perf_counter() - start
         x, z = map(finite, _READERS.get(compiled.solver, _read_other)(compiled, raw))
         told = compiled.chain.solver.invert(raw, compiled.inverse[-1])
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # a solver may raise anything, and a panic of one written in Rust is no Exception
-        return ConicSolution(
-            program, None, None, "failed", None, None, time.perf_counter() - start, _describe(error), raw
-        )
+        return ConicSolution(program, None, None, "failed", None, None, _describe(error), raw)
     return ConicSolution(
         program,
         x,
@@ -136,7 +130,6 @@ def asked(
         str(told.status),
         told.attr.get("num_iters"),
         told.attr.get("solve_time"),
-        seconds,
         raw=raw,
         bounded_by_cvxpy=compiled.bounded_by_cvxpy,
     )
