@@ -6,7 +6,7 @@ ends of its bracket bound the maximum from above.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -16,13 +16,16 @@ from cvxpriv.divergences import FDivergence
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
 
-from .conjugates import Conjugate, closed_form
+from .conjugates import Conjugate, closed_form, within
 from .linear_pieces import pieces_of
 
 #: The least ratio r = p(y|u)/p(y) in the table; ratios of neighbouring nodes.
 LEAST, SPACING = 1e-9, 2e-3
 #: Relative distances from a point, and from a kink, at which secants are taken.
 BESIDE, BESIDE_KINK = 1e-5, 1e-9
+#: The largest ratio up to which a closed form is taken over all ratios: beyond, H' has no digits left at its limit. The
+#: least ratio of the others.
+WIDE, NARROW = 1e6, 1e-100
 #: Least difference of the slopes of neighbouring nodes; straight pieces of f are bent by that.
 BENT = 1e-11
 
@@ -30,8 +33,8 @@ BENT = 1e-11
 def conjugate_of(divergence: FDivergence, largest: float) -> Conjugate:
     """Return the conjugate of a divergence, in closed form where there is one.
 
-    `largest`: The largest r = p(y|u)/p(y) that can occur, 1 over the least p(y). Of a user's f the maximum is taken up
-    to it.
+    `largest`: The largest r = p(y|u)/p(y) that can occur, 1 over the least p(y). Of a user's f, and where it is above
+    `WIDE`, the maximum is taken up to it.
 
     Examples
     --------
@@ -41,7 +44,9 @@ def conjugate_of(divergence: FDivergence, largest: float) -> Conjugate:
     [0.0, 0.25]
     """
     found = closed_form(divergence)
-    return _tabulated(divergence, float(largest)) if found is None else found
+    if found is not None:
+        return found if largest <= WIDE else replace(within(found, NARROW, largest), boxed=False)
+    return _tabulated(divergence, float(largest))
 
 
 @lru_cache(maxsize=32)

@@ -172,8 +172,8 @@ class Cost:
             cut = [max(min(v, end), -end) for v, end in zip(w, ends)]
             return cut, sum(cut, nothing)
         if self.kind == "f_information":
-            e = dot(self.prior, [Fraction(self.star(math.ceil(t * ONE), 0), ONE) for t in w])
-            return [mu[0] * q * t for q, t in zip(self.prior, w)], mu[0] * e
+            e = [q * self.star(math.ceil(t * ONE), math.ceil(1 / q)) / ONE for t, q in zip(w, self.prior)]
+            return [mu[0] * q * t for q, t in zip(self.prior, w)], mu[0] * sum(e, nothing)
         if self.kind == "bayes_vulnerability":
             need(any(over) or not mu[0], "a mixture of guesses has no weight")
             shares = [mu[0] * v / (sum(over) or 1) for v in over]

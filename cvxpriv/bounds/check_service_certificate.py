@@ -5,8 +5,8 @@ worth KL(A x || P_S) - beta sum_y p(y) H(x(y)/p(y)) each, where H(r) = r f(1/r) 
 no mixture is worth more than alpha.P_Y + the largest price, a column's worth - alpha.x. Cells cover all s = A x. On a
 cell KL lies below sum_a B_a(s) K_a, B the barycentric coordinates, K_a >= KL at corner a. So with
 c_y = sum_a B_a(A_y) K_a - alpha_y and any n a price in it is at most n + beta sum_y p(y) H*((c_y - n) / beta), where
-H*(t) = max over r of t r - H(r). H* rises: H*(t) <= r H'(r) - H(r) where H'(r) >= t. Of an f that is not in FORMS the
-file has points of H*, bounded from above; between them H* lies below chords. The proof is then for every such f.
+H*(t) = max of t r - H(r) over r <= 1 / p(y) is at most r H'(r) - H(r) + (t - H'(r))+ / p(y) for any r. Of an f that is
+not in FORMS the file has points of H*, bounded from above, and chords between. The proof is for any such f.
 Floats look for r and n; the file's numbers are exact rationals, and integers, which count units of 2^-64, decide."""
 # ruff: noqa: B905, E701, RUF007, T201
 # fmt: off
@@ -103,13 +103,12 @@ FORMS: dict[str, Any] = {
                lambda z: 2 * ONE - 2 * ONE**2 // z, False)}
 
 def formula(first: Any, slope: Any, value: Any, finite: bool) -> Any:
-    """About H*'(t) in floats, and H*(t) of a known f, from an r with H'(r) >= t."""
+    """About H*'(t) in floats, and H*(t) of a known f, from an r with H'(r) >= t; or over r <= most, from any r."""
     def bound(t: int, most: int) -> int:
-        z, step = max(int(first(t / ONE) * (1 + 2.0**-51) * ONE), LEAST), 1
-        while slope(z) - ERROR < t:
+        z, step = max(min(int(first(t / ONE) * (1 + 2.0**-51) * ONE), most * ONE), LEAST), 1
+        while slope(z) - ERROR < t and z < most * ONE:
             z, step = z + ((z >> 52) + 1) * step, 2 * step
-            need(step < ONE, "H* is infinite")
-        return int(value(z)) + ERROR
+        return int(value(z)) + ERROR + max(t + ERROR - int(slope(z)), 0) * most
     return (lambda t: max(first(t), 0.0) ** (2 if first is FORMS["hellinger"][0] else 1)), bound
 
 def chords(points: Matrix) -> Any:

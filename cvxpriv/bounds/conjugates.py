@@ -58,10 +58,11 @@ def within(conjugate: Conjugate, low: float, high: float) -> Conjugate:
     def value(t: Array) -> Array:
         inside = conjugate.value(np.clip(t, slopes[0], slopes[1]))
         beyond = np.where(t < slopes[0], t * low - prices[0], t * high - prices[1])
-        return np.asarray(np.where((t >= slopes[0]) & (t <= slopes[1]), inside, beyond))
+        return np.asarray(np.where((t >= slopes[0]) & (t < slopes[1]), inside, beyond))
 
     def response(t: Array) -> tuple[Array, Array]:
-        r, turn = conjugate.response(np.clip(t, slopes[0], slopes[1]))
+        with np.errstate(divide="ignore"):  # of a slope that is its limit in doubles
+            r, turn = conjugate.response(np.clip(t, slopes[0], slopes[1]))
         free = (t > slopes[0]) & (t < slopes[1])
         return np.clip(r, low, high), np.where(free, turn, 0.0)
 

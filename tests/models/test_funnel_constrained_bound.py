@@ -237,3 +237,22 @@ def test_forbidden_cells_of_a_large_mechanism_are_read() -> None:
     assert (read.counted, int((~read.allowed).sum())) == (("hidden",), 2)
     assert priced.forbidden is not None
     assert int(priced.forbidden.sum()) == 2
+
+
+def test_unused_outputs_are_empty_to_the_bit_and_keep_constraints_on_ratios() -> None:
+    distance = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
+    table = np.array([[0.3, 0.4, 1e-13], [0.2, 0.1, 2e-13]])
+    asked = PrivacyFunnel(table, 0.0, rate_unit="nats").constrain(
+        "near", constraints.metric_differential_privacy(0.01, distance)
+    )
+    run = asked.solve()
+    assert run.converged
+    assert not run.missed
+
+
+def test_no_other_start_is_made_where_named_outputs_have_a_proved_optimum() -> None:
+    table = np.array([[0.3, 0.1, 0.1], [0.1, 0.2, 0.2]])
+    run = PrivacyFunnel(table, 0.1).constrain("hidden", constraints.forbidden([(0, 1)])).solve()
+    assert run.gap is not None
+    assert run.gap <= 1e-7
+    assert len(run.starts) == 1

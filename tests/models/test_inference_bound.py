@@ -413,3 +413,13 @@ def test_arguments_out_of_range_are_named() -> None:
         bound([[0.3, 0.2], [0.1, 0.4]])
     with pytest.raises(ModelError, match="gap"):
         bound([[0.3, 0.2], [0.1, 0.4]], 0.3, gap=0.0)
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_input_that_hardly_ever_occurs_changes_the_optimum_by_no_more_than_its_mass() -> None:
+    table = np.random.default_rng(10).dirichlet(np.ones(6)).reshape(2, 3) * [1.0, 1e-10, 1.0]
+    rare, without = (bound(Problem.of(one / one.sum(), 0.05, "le-cam", None)) for one in (table, table[:, [0, 2]]))
+    assert rare.gap <= 1e-6
+    assert rare.upper == pytest.approx(without.upper, abs=1e-6)
+    assert rare.certificate is not None
+    assert rare.certificate.verify().bound <= rare.upper + 1e-6

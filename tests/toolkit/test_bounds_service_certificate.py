@@ -18,6 +18,7 @@ from cvxpriv_models.inference_service.certificates import conjugate_points
 from cvxpriv_models.inference_service.problem import Problem
 
 from cvxpriv.bounds import check_service_certificate as checker
+from cvxpriv.bounds.conjugates import closed_form
 from cvxpriv.bounds.service_certificate import KNOWN, ServiceCertificate
 from cvxpriv.divergences import FDivergence, divergence
 from cvxpriv.errors import DataError
@@ -271,3 +272,15 @@ def test_a_stored_certificate_is_checked_in_floating_point_too(certificate: Serv
         bound_of(ServiceCertificate.of_document(document), problem)
     with pytest.raises(DataError, match="beta"):
         bound_of(certificate, problem_of("jensen-shannon", np.asarray(certificate.table), 0.01))
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_the_checkers_conjugate_is_that_up_to_the_largest_ratio_where_it_is_infinite_over_all(name: str) -> None:
+    own, most = closed_form(divergence(name)), 1000
+    assert own is not None
+    ratios = np.append(np.geomspace(1e-9, most, 4001), 1.0)
+    star = checker.formula(*checker.FORMS[name])[1]
+    for t in (-3.0, 0.3, math.log(2.0), 0.999, 3.0):
+        largest = float((t * ratios - own.price(ratios)).max())
+        found = star(int(t * checker.ONE), most) / checker.ONE
+        assert largest - 1e-9 <= found <= largest + 1e-4 * (1.0 + abs(largest))

@@ -61,7 +61,9 @@ def _from_points(pricing: Pricing, alpha: Array, mu: Array) -> Columns:
     """Newton's method from the least squares mixture of the points' columns; columns without weight are dropped."""
     surface = pricing.surface(mu, alpha)
     weight = nnls(surface.inner.x.T, pricing.p_y, maxiter=50 * len(mu) + 50)[0]
-    used = weight > LIGHT
+    used = weight > min(
+        LIGHT, 0.5 * float(weight.max())
+    )  # the only column may be that of a symbol with hardly any mass
     return _without_light(pricing, _polish(pricing, alpha + surface.value[used].max(), mu[used], weight[used]))
 
 

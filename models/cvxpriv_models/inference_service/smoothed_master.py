@@ -22,8 +22,9 @@ from .pricing import Inner, Pricing, Surface
 
 #: tau falls to this.
 LAST_TAU = 1e-4
-#: Newton steps at one tau; the fall, relative to tau, below which they stop.
-STEPS, STILL = 40, 1e-4
+#: Newton steps at one tau; the fall, relative to tau, below which they stop; the longest move of a multiplier, in nats:
+#: that of a symbol with hardly any mass has no curvature.
+STEPS, STILL, LONGEST = 40, 1e-4, 1.0
 #: Rounds of new points at one tau; how far above the smoothed level a new point must be, relative to tau.
 ROUNDS, ABOVE = 4, 0.2
 #: Steps of climbing to new points, then of Newton's method; points this near, in s, relative to the root of tau, are
@@ -118,6 +119,7 @@ def _newton(pricing: Pricing, mu: Array, alpha: Array, tau: float, deadline: flo
         curvature = _hessian(surface.inner, weight, tau)
         scale = np.maximum(np.diag(curvature), pricing.p_y)
         step = -np.linalg.solve(curvature + np.diag(damping * scale + 1e-14), gradient)
+        step = step * min(1.0, LONGEST / float(np.abs(step).max(initial=LONGEST)))
         promised = -0.5 * float(gradient @ step)
         trial = alpha + step
         there = pricing.surface(mu, trial, surface.inner.n)

@@ -13,6 +13,7 @@ from cvxpriv.schedules.history import Context
 
 from . import algorithm, optimum
 from .algorithm import Constraints
+from .bound import FunnelBound
 from .constrained_bound import ConstrainedBound, fitted
 from .most_told import most_told
 from .problem import Problem
@@ -36,18 +37,28 @@ def constrained_start(
     found = under.found
     known = Known.of_table(problem.table)
     begin = in_place(fitted(problem, found.mechanism), constraints, known)
-    inside = not found.ignored and not missed(moved := brought_inside(begin, constraints, known), constraints, known)
-    if inside and problem.utility(moved) >= problem.rate - FEASIBLE and problem.leakage(moved) <= found.lower + tol:
+    moved = brought_inside(begin, constraints, known)
+    if best(problem, constraints, found, moved, tol):
         return [settled(algorithm.log_joint(problem, moved[None]))]
     log_u = algorithm.log_joint(problem, begin[None])
     try:
         state, context = work(log_u)
     except (ModelError, SolverFailure):  # a start among others: they say what is wrong
         return []
+    inside = not found.ignored and not missed(moved, constraints, known)
     lower = problem.leakage(begin) < problem.leakage(optimum.rows_of(state["log_u"][0]))
     if inside and lower and problem.utility(begin) >= problem.rate - FEASIBLE:
         state = {**state, "log_u": log_u}
     return [(state, context)]
+
+
+def best(problem: Problem, constraints: Constraints, found: FunnelBound, mechanism: Array, tol: float) -> bool:
+    """Whether a mechanism, once inside, satisfies all constraints and leaks at most `tol` more than their bound."""
+    known = Known.of_table(problem.table)
+    moved = brought_inside(mechanism, constraints, known)
+    if found.ignored or missed(moved, constraints, known):
+        return False
+    return problem.utility(moved) >= problem.rate - FEASIBLE and problem.leakage(moved) <= found.lower + tol
 
 
 def refused(

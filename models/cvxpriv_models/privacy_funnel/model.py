@@ -34,7 +34,7 @@ from . import algorithm, optimum
 from .bound import FunnelBound, bound
 from .cells import Cells
 from .constrained_bound import bound_under
-from .constrained_start import constrained_start, refused
+from .constrained_start import best, constrained_start, refused
 from .curve import band, certified_row, curve_row, lower_envelope
 from .facts import SIDES
 from .perfect_privacy import PerfectPrivacy, perfect_privacy
@@ -258,8 +258,10 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
                 done += constrained_start(self.problem, self.constraints, under, work, settled, tol)
         origins = [COLUMNS] * len(done)
         exact = who.name == "closed_form" and not self.constraints and blocks == "aem"
-        best = bool(done) and (under is None or under.fits(self.problem.size_y))
-        usual = 0 if best else 30 if exact else 4 if self.constraints else 1
+        end = bool(done) and (under is None or under.fits(self.problem.size_y))
+        if done and proved is not None and not end:
+            end = best(self.problem, self.constraints, proved, optimum.rows_of(done[0][0]["log_u"][0]), tol)
+        usual = 0 if end else 30 if exact else 4 if self.constraints else 1
         count = usual if starts is None else starts
         if count:
             log_u, others = initial(self.problem, init, count, seed, clustered=exact)

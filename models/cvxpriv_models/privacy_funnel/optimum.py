@@ -125,8 +125,8 @@ def _freed(problem: Problem, mechanism: Array, lower: float, tol: float, clock: 
 
 
 def rows_of(log_u: Array) -> Array:
-    """P(Y|X), (|X|, |Y|), of one start's log P(X, Y)."""
-    joint = np.exp(log_u)
+    """P(Y|X), (|X|, |Y|), of one start's log P(X, Y); a cell at the floor is empty."""
+    joint = np.where(log_u > closed_form.FLOOR, np.exp(log_u), 0.0)
     return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
 

@@ -54,8 +54,7 @@ class FunnelRun(MechanismRun[Problem, Settings]):
     @cached_property
     def mechanism(self) -> Array:
         """P(Y|X), (|X|, |Y|), rows sum to 1."""
-        rows = np.exp(self.state["log_u"])
-        return np.asarray(rows / rows.sum(axis=1, keepdims=True))
+        return optimum.rows_of(self.state["log_u"])
 
     @cached_property
     def leakage(self) -> float:
