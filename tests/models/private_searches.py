@@ -340,3 +340,55 @@ KINDS: tuple[Callable[[Rng], Case], ...] = (
     *(sparse_model, sparse_estimator, sharing_model, sharing_estimator, sharing_apart),
     *(consensus_model, consensus_apart, consensus_estimator),
 )
+
+
+def power(rng: Rng, low: float, high: float) -> float:
+    return float(10.0 ** rng.uniform(low, high))
+
+
+def odd_tables(rng: Rng, rows: int, columns: int, numbers: bool) -> list[Table]:
+    """A table, of zeros, of one row again and again or of any size, and neighbours in the first row."""
+    x = rng.normal(size=(rows, columns)) * one_of(rng, (0.0, 1.0, power(rng, -300, 40)))
+    x = np.repeat(x[:1], rows, axis=0) if rng.random() < 0.2 else x
+    y = rng.normal(size=rows) if numbers else np.resize([-1.0, 1.0], rows)
+    found = [(x, y)]
+    for _ in range(2):
+        other, label = x.copy(), y.copy()
+        other[0] = rng.normal(size=columns) * one_of(rng, (0.0, 1.0, 1e-320, 1e-200, 1e30))
+        label[0] = one_of(rng, (0.0, 1e49, -1e49)) if numbers else -label[0]
+        found.append((other, label))
+    return found
+
+
+def any_sharing(rng: Rng) -> Case:
+    rows, loss = int(rng.integers(4, 40)), one_of(rng, ("logistic", "hinge", "squared", "huber"))
+    adjacency, numbers = one_of(rng, ("replace-one", "party-row", "column", "cell")), loss in ("squared", "huber")
+    posed = {"loss": loss, "penalty": one_of(rng, ("l2", "l2", "l1", "none")), "lam": power(rng, -14, 10)}
+    options = {"epsilon": power(rng, -3, 3), "delta": 1e-6, "adjacency": adjacency, "clip_data": True}
+    several = ("rho", -8, 8), ("clip", -8, 8), ("clip_entries", -8, 8)
+    options |= {name: power(rng, low, high) for name, low, high in several if rng.random() < 0.4}
+    options |= bounds_of(adjacency, power(rng, -5, 5))
+
+    def fit(x: Any, y: Any) -> Any:
+        model = ADMMSharing([x[:, :1], x[:, 1:]], y, **posed)
+        return model, model.solve_private(**options, noise_seed=0)
+
+    made, labels = odd_tables(rng, rows, 3, numbers), one_of(rng, (1.0, 1.0, 1e49)) if numbers else 1.0
+    return Case("any sharing", {**posed, **options}, fit, [(x, labels * made[0][1]) for x, _ in made])  # labels: public
+
+
+def any_consensus(rng: Rng) -> Case:
+    loss, each = one_of(rng, ("logistic", "smoothed-hinge", "huber")), int(rng.integers(2, 30))
+    posed = {"loss": loss, "reg": power(rng, -14, 6)}
+    options = {"epsilon": power(rng, -1, 4), "max_iter": 2, "eta": power(rng, -9, 6), "row_bound": power(rng, -3, 3)}
+    options |= some(rng, 0.6, perturbation=("output",), delta=(1e-6,))
+
+    def fit(x: Any, y: Any) -> Any:
+        model = RecycledADMM(nx.path_graph(2), [(x[:each], y[:each]), (x[each:], y[each:])], **posed)
+        return model, model.solve_private(**options, clip_rows=True, noise_seed=0)
+
+    return Case("any consensus", {**posed, **options}, fit, odd_tables(rng, 2 * each, 3, loss == "huber"))
+
+
+ANY = (any_sharing, any_consensus)
+"""Fits of any size: whether one ends must not tell of a row."""

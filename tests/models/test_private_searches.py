@@ -30,7 +30,7 @@ from cvxpriv.reports.document import document_of
 from cvxpriv.reports.page import render
 from cvxpriv.reports.text import text_of
 
-from .private_searches import KINDS, Case, Table
+from .private_searches import ANY, KINDS, Case, Table
 from .taken_apart import Rule, parts_of
 
 FAST, MANY = 16, 1600
@@ -119,12 +119,12 @@ def fault(case: Case) -> tuple[str, str]:
     return ended, "" if ended == "refused" else miscounted(case, found)
 
 
-def search(count: int, seed: int) -> tuple[Counter[str], dict[str, str]]:
+def search(count: int, seed: int, kinds: Any = KINDS) -> tuple[Counter[str], dict[str, str]]:
     """(how many fits ended how, and what was wrong with which)."""
     ends: Counter[str] = Counter()
     wrong = {}
     for number in range(count):
-        case = KINDS[number % len(KINDS)](np.random.default_rng([seed, number]))
+        case = kinds[number % len(kinds)](np.random.default_rng([seed, number]))
         ended, said = fault(case)
         ends[f"{case.name} {ended}"] += 1
         if said:
@@ -145,3 +145,18 @@ def test_many_random_private_fits_tell_nothing_but_their_releases(capsys: pytest
         sys.stdout.write(f"\n{MANY:,} private fits on neighbours: {dict(ends)}\n")
     assert wrong == {}
     assert all(ends[f"{name} answered"] > 0 for name in {one.rsplit(" ", 1)[0] for one in ends})
+
+
+#: Fits that were refused for one row and not for another, or warned of one.
+ENDED = (4, 953, 961, 1008, 1327)
+
+
+def test_whether_a_fit_of_any_size_ends_tells_nothing() -> None:
+    assert search(4, 2, ANY)[1] == {}
+    odd = {one: fault(ANY[one % 2](np.random.default_rng([3, one])))[1] for one in ENDED}
+    assert not any(odd.values()), odd
+
+
+@pytest.mark.slow
+def test_whether_many_fits_of_any_size_end_tells_nothing() -> None:
+    assert search(4000, 3, ANY)[1] == {}

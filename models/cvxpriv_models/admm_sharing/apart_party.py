@@ -28,9 +28,10 @@ from .apart_messages import SPOKEN
 from .blocks import party_towards
 from .factor import Factor
 from .intercept import bounds_with_ones
+from .private_settings import UNRESOLVED
 from .problem import Problem, checked_part
 from .schemes import Scheme, scheme_named
-from .sensitivity import parties_touched
+from .sensitivity import parties_touched, resolved
 
 
 @dataclass(frozen=True)
@@ -166,6 +167,8 @@ class SharingParty(participant.Participant):
         if not ridge * posed.problem.lam > 0.0 and not np.isfinite(clips[0]):
             raise PrivacyError("a step has a bounded sensitivity for penalty='l2' with lam > 0 alone: pass clip")
         kappa = posed.problem.lam * ridge / float(posed.rho[0])
+        if not (np.isfinite(clips).any() or resolved(relation, bound, kappa, *part.shape)):
+            raise PrivacyError(UNRESOLVED)
         rule = mechanism.ShareRelease(mu, relation, (bound,), (kappa,), clips[0], clips[1])
         wide, long = np.zeros((1, part.shape[1])), np.zeros((1, part.shape[0]))
         names = {f"{one}/0": np.zeros(1) for one in ("noise", "sensitivity", "kept")}

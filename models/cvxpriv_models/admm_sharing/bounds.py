@@ -55,11 +55,10 @@ def within(problem: Problem, adjacency: str, bounds: tuple[float, ...], clip_dat
     name = ADJACENCIES[adjacency][0]
     parts = []
     for m, (part, bound) in enumerate(zip(problem.parts, bounds, strict=True)):
-        largest = float(_sizes(part, adjacency).max(initial=0.0))
-        if largest <= bound * (1.0 + ROUNDING):
-            parts.append(part)
-        elif clip_data:
+        if clip_data and np.isfinite(bound):  # whatever the others are: one of them must not decide it for all
             parts.append(_clipped(part, adjacency, bound))
+        elif float(_sizes(part, adjacency).max(initial=0.0)) <= bound * (1.0 + ROUNDING):
+            parts.append(part)
         else:
             raise PrivacyError(
                 f"{name}={bound:g} does not hold: parts[{m}] has a larger {name.removesuffix('_bound')}. Pass a public "

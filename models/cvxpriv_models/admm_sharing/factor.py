@@ -231,6 +231,11 @@ class Factor:
         left = u - rho * self.share(kept) if held else u
         return kept + self.pull(heights * system.solve(left / heights))
 
+    def inverse(self, x: Array, shift: float) -> Array:
+        """Return (D'D + shift I)^-1 x, (d,)."""
+        system = self.weighed_system(1.0, shift)
+        return system.solve(x) if self.tall else (x - self.pull(system.solve(self.share(x)))) / shift
+
     def weighed_system(self, rho: float | Array, shift: float) -> System:
         """Return the system of rho, a number or one for each sample; that of D D' has G between the roots of rho."""
         if isinstance(rho, np.ndarray) and rho.ndim:

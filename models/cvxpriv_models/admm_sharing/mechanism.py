@@ -17,7 +17,8 @@ import numpy as np
 from scipy import linalg
 
 from cvxpriv.blocks.block import Block
-from cvxpriv.errors import PrivacyError
+from cvxpriv.blocks.engines import ClosedForm
+from cvxpriv.errors import PrivacyError, SolverFailure
 from cvxpriv.learning.matrices import length
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.numerics.rounding import sum_rounding
@@ -31,9 +32,10 @@ from .algorithm import LOOP, Constraints, constrained
 from .factor import Factor
 from .problem import Problem
 from .schemes import Scheme
+from .sensitivity import INEXACT
 
-#: Largest distance of a computed share from H a, as a part of ||a||; the sensitivity includes it.
-INEXACT = 2.0**-22
+#: Refinements of a step, each of which leaves a small part of its error.
+REFINED = 8
 DEGENERATE = "the noise lies in the range of the data, which differs between neighbours"
 
 
@@ -68,8 +70,9 @@ class ShareRelease:
 
     def clipped(self, share: Array) -> Array:
         """Return a share within its bounds, entries first, then the norm; neither moves two shares apart."""
-        inside = np.clip(share, -self.clip_entries, self.clip_entries)
-        return inside * min(1.0, self.clip / max(length(inside), np.finfo(float).tiny))
+        inside = np.clip(np.nan_to_num(share), -self.clip_entries, self.clip_entries)
+        size = length(inside)
+        return inside * (self.clip / size) if size > self.clip else inside
 
     def sensitivity(self, target: Array, m: int, columns: int) -> float:
         """Return the largest Euclidean norm by which a neighbour moves the clipped share of party m."""
@@ -82,7 +85,7 @@ class ShareRelease:
     def of_the_step(self, target: Array, m: int, columns: int) -> float:
         """Return the sensitivity of the ridge step, solved to within `INEXACT`; inf where it has none."""
         kappa, bound = self.kappas[m], self.bounds[m]
-        if not (kappa > 0.0 and np.isfinite(bound)):
+        if not sensitivity.resolved(self.adjacency, bound, kappa, target.size, columns):
             return float("inf")
         match self.adjacency:
             case "column":
@@ -138,7 +141,7 @@ def private_passes(
     parties = [
         Sweep(
             [
-                *kept_at_home(_own(problem, scheme, factors, m, constraints), m),
+                *kept_at_home(_own(problem, scheme, factors, m, constraints), m, bool(constraints)),
                 draw(problem, scheme, factors[m], m, release),
                 *([shrinking(problem, m)] if release.shrink else []),
             ],
@@ -153,7 +156,8 @@ def private_passes(
 def last_step(problem: Problem, scheme: Scheme, factors: Sequence[Factor], constraints: Constraints) -> Sweep:
     """Return the step after the last release: every party fits once more, and releases nothing."""
     several = range(problem.parties)
-    parties = [Sweep(kept_at_home(_own(problem, scheme, factors, m, constraints), m)) for m in several]
+    own = [_own(problem, scheme, factors, m, constraints) for m in several]
+    parties = [Sweep(kept_at_home(own[m], m, bool(constraints))) for m in several]
     return Sweep([*public_centre(problem, scheme), Parallel(parties, name="parties")])
 
 
@@ -178,10 +182,11 @@ def draw_towards(
     def released(view: Values, noise: Noise) -> Values:
         target = aim(view) - view["y"][0] / view["rho"][0]
         bound = release.sensitivity(target, m, columns)
+        share = view[f"share/{m}"][0]
         if bound < release.of_clips(target.size):
-            _require_solved(factor, view[f"x/{m}"][0], target, release.kappas[m])
+            share = _solved(factor, view[f"x/{m}"][0], target, release.kappas[m])
         gaussian = GaussianNoise(bound, release.mu, target.size)
-        share = release.clipped(view[f"share/{m}"][0])
+        share = release.clipped(share)
         shown = share + _in_range(factor, gaussian.scale, noise) if release.printed else gaussian.release(share, noise)
         return {
             f"v/{m}": shown[None],
@@ -194,25 +199,27 @@ def draw_towards(
     return Draw(f"v/{m}", released, public | {f"x/{m}", f"share/{m}", "y", "rho"}, writes, [release.entry(m)])
 
 
-def _require_solved(factor: Factor, x: Array, target: Array, kappa: float) -> None:
-    """Refuse a share that is not known to be within `INEXACT` of H a: its sensitivity would be another one.
+def _solved(factor: Factor, x: Array, target: Array, kappa: float) -> Array:
+    """Return the share of x, refined until it is known to be within `INEXACT` of H a.
 
     A residual r of (D'D + kappa I) x = D'a moves D x by at most ||r||/(2 sqrt(kappa)). The rounding of r and of D x is
     bounded in the worst case.
     """
-    share = factor.share(x)
-    residual = kappa * x - factor.pull(target - share)
     size, width = factor.part.shape
-    steep = factor.frobenius
-    lengths = float(np.linalg.norm(target) + np.linalg.norm(share)), float(np.linalg.norm(x))
-    rounding = sum_rounding(size + 4) * (steep * lengths[0] + kappa * lengths[1])
-    off = (float(np.linalg.norm(residual)) + rounding) / (2.0 * np.sqrt(kappa))
-    off += 2.0 * sum_rounding(width + 2) * steep * lengths[1]
-    if not off <= INEXACT * float(np.linalg.norm(target)):
-        raise PrivacyError(
-            "a party could not solve its step exactly enough for its sensitivity to hold, and nothing of this pass was "
-            "released: raise lam, lower rho, or scale the columns"
-        )
+    steep, aim = factor.frobenius, float(np.linalg.norm(target))
+    for _ in range(REFINED):
+        share = factor.share(x)
+        residual = factor.pull(target - share) - kappa * x
+        long, coefficients = aim + float(np.linalg.norm(share)), float(np.linalg.norm(x))
+        rounding = sum_rounding(size + 4) * (steep * long + kappa * coefficients)
+        off = (float(np.linalg.norm(residual)) + rounding) / (2.0 * np.sqrt(kappa))
+        if off + 2.0 * sum_rounding(width + 2) * steep * coefficients <= INEXACT * aim:
+            return share
+        x = x + factor.inverse(residual, kappa)
+    raise PrivacyError(
+        "a party could not solve its step exactly enough for its sensitivity to hold, and nothing of this pass was "
+        "released: raise lam, lower rho, or scale the columns"
+    )
 
 
 def public_entries(problem: Problem) -> frozenset[str]:
@@ -226,17 +233,29 @@ def public_centre(problem: Problem, scheme: Scheme) -> tuple[Public, Public]:
     return Public(blocks.centre(problem, scheme), known), Public(blocks.dual(problem, scheme), known)
 
 
-def kept_at_home(block: Block, m: int) -> tuple[Block, Update]:
-    """Return a party's step whose share stays with it, and its mean coefficients since the first release. Each pass has
-    its own noise, so that the mean is steadier than the last. It never leaves the party.
+def kept_at_home(block: Block, m: int, constrained: bool = False) -> tuple[Update, Update]:
+    """Return a party's step whose share stays with it, and its mean coefficients since the first release.
+
+    Each pass has its own noise, so that the mean is steadier than the last. It never leaves the party. Where no solver
+    answers, the coefficients stay, and clips cover the share: that would tell of the data. A user's constraint that
+    nothing meets is `constrained` and public.
     """
-    mean, x = f"mean/{m}", f"x/{m}"
+    mean, x, own = f"mean/{m}", f"x/{m}", _private(block, m)
+
+    def fitted(view: Values) -> Values:
+        try:
+            return ClosedForm().solve(own, view).values
+        except SolverFailure as failure:
+            if constrained and failure.infeasible:
+                raise
+            return {name: view[name] for name in own.writes}
 
     def averaged(view: Values) -> Values:
         count = np.maximum(view["passes"], 1.0)[:, None]
         return {mean: view[mean] + (view[x] - view[mean]) / count}
 
-    return _private(block, m), Update(mean, averaged, frozenset({x, mean, "passes"}), frozenset({mean}))
+    mine = Update(block.name, fitted, own.reads | own.writes, own.writes)
+    return mine, Update(mean, averaged, frozenset({x, mean, "passes"}), frozenset({mean}))
 
 
 def _own(problem: Problem, scheme: Scheme, factors: Sequence[Factor], m: int, constraints: Constraints) -> Block:

@@ -13,7 +13,12 @@ from . import bounds
 from .options import Bound
 from .problem import Problem
 from .schemes import USUAL, Scheme, scheme_named
+from .sensitivity import resolved
 
+UNRESOLVED = (
+    "rows of these bounds are too large beside lam/rho for doubles to hold a step as exactly as its sensitivity asks: "
+    "raise lam, lower rho, scale the columns, or pass clip, the norm to which shares are clipped"
+)
 #: Number of passes, unless told otherwise.
 PASSES = 4
 #: Default penalty of S = z in units of the loss's curvature: small, so that noise in S moves y little.
@@ -153,6 +158,10 @@ def require_bounded(problem: Problem, settings: PrivateSettings, constrained: bo
             f"method other than 'proximal_jacobi': here {problem!r}, method={scheme.name!r}. Pass clip, the norm to "
             "which shares are clipped"
         )
+    weights = zip(kappas(problem, scheme, settings.rho, constrained), problem.parts, settings.bounds, strict=True)
+    sizes = [(bound, kappa, *part.shape) for kappa, part, bound in weights]
+    if np.isinf(settings.clip_entries) and not all(resolved(settings.adjacency, *one) for one in sizes):
+        raise PrivacyError(UNRESOLVED)
 
 
 def _penalty(problem: Problem, scheme: Scheme) -> float:

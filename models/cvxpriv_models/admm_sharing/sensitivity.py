@@ -23,7 +23,24 @@ import numpy as np
 
 from cvxpriv.learning.matrices import length
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.rounding import sum_rounding
 from cvxpriv.privacy import Accounting, Claim, Release, account_ledger
+
+#: Largest distance of a computed share from H a, as a part of ||a||; the sensitivity includes it.
+INEXACT = 2.0**-22
+
+
+def resolved(adjacency: str, bound: float, kappa: float, samples: int, columns: int) -> bool:
+    """Return whether doubles hold the ridge step of any data within the bound to `INEXACT`.
+
+    It follows from public numbers, so that no refusal tells of a row. With s the rounding of a sum and t = ||D||_F /
+    sqrt(kappa), a residual is known to within 2.5 s t ||a||, and each refinement leaves some tens of s t^2 of it.
+    """
+    if not (kappa > 0.0 and np.isfinite(bound)):
+        return False
+    count = {"column": columns, "cell": samples * columns}.get(adjacency, samples)
+    steep = float(bound / np.sqrt(kappa) * np.sqrt(count))
+    return sum_rounding(samples + columns + 4) * max(steep * 2.0**12, 1.0 + steep * steep) <= 2.0**-12
 
 
 def parties_touched(adjacency: str, parties: int) -> int:

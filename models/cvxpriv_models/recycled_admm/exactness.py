@@ -7,6 +7,9 @@ what rounding may do to the gradient at worst. Given f, a record moves f + e by 
 released on a grid with noise of that sensitivity more (`cvxpriv.privacy.grid`).
 """
 
+import contextlib
+from dataclasses import replace
+
 import numpy as np
 
 from cvxpriv.errors import NotConverged, PrivacyError
@@ -41,12 +44,23 @@ def gradient_left(
     return np.asarray(tol + np.maximum(PART, 8.0 * _sums(problem)) * sizes)
 
 
-def private_odd_step(problem: Problem, slope: Array, bend: Array, start: Array) -> OddStep:
-    """Return `newton.minimised`, whose failure tells no number."""
-    try:
-        return minimised(problem, slope, bend, start)
-    except NotConverged:
-        raise PrivacyError(UNSOLVED) from None
+def private_odd_step(
+    problem: Problem, slope: Array, bend: Array, start: Array, left: Array, row_bound: float
+) -> OddStep:
+    """Return `newton.minimised` to within a quarter of `left`, (N,), from `start` or, if that is too far out, from 0.
+
+    A minimiser is no longer than the other terms over `bend`. Numbers beyond what its predictions reach have the
+    largest slope there, and are brought to where they begin to: else a loss of 1e49 would hide all others.
+
+    Raises PrivacyError: Newton's method found no minimiser.
+    """
+    far = 2.0 + row_bound * (problem.C * problem.loss.slope * row_bound + _lengths(slope)) / bend
+    most = np.repeat(far, problem.rows.counts)
+    problem = replace(problem, y=np.clip(problem.y, -most, most))
+    for first in (start, np.zeros_like(start)):
+        with contextlib.suppress(NotConverged):  # which tells a number
+            return minimised(problem, slope, bend, first, 0.25 * left)
+    raise PrivacyError(UNSOLVED)
 
 
 def require_solved(

@@ -86,14 +86,21 @@ def odd_step(
     return minimised(problem, 2.0 * dual + noise - pull(links, previous), bend, start)
 
 
-def minimised(problem: Posed, slope: Array, bend: Array, start: Array | None = None) -> OddStep:
-    """Return the least of each node's C/B_i sum_n l(x_n'f, y_n) + (bend_i/2)||f||^2 + slope_i'f. `slope`, `start`, (N,
-    d). `bend`, (N,): rho/N and twice the penalties.
+def minimised(
+    problem: Posed, slope: Array, bend: Array, start: Array | None = None, enough: Array | None = None
+) -> OddStep:
+    """Return the least of each node's C/B_i sum_n l(x_n'f, y_n) + (bend_i/2)||f||^2 + slope_i'f.
+
+    `slope`, `start`, (N, d). `bend`, (N,): rho/N and twice the penalties.
+    `enough`, (N,): A residual that will do where a step no longer halves it.
+    Raises NotConverged: The residual is neither 0 to working precision nor that small.
     """
+    enough = np.zeros(len(bend)) if enough is None else enough
     several = []
     for nodes, places, rows in problem.rows.pieces:
         data = rows, problem.y[places], problem.loss, problem.row_weights[places]
-        several.append(_newton(_Groups(*data, bend[nodes], slope[nodes]), None if start is None else start[nodes]))
+        groups = _Groups(*data, bend[nodes], slope[nodes])
+        several.append(_newton(groups, None if start is None else start[nodes], enough[nodes]))
     f, values, of_rows, residual = (np.concatenate(one) for one in zip(*(one.numbers for one in several), strict=True))
     losses = problem.node_sums(values) / problem.rows.counts
     return OddStep(f, of_rows + _ridge(problem) * f, losses, residual, max(one.iterations for one in several))
@@ -106,7 +113,8 @@ def centralised(problem: Posed, shares: Array | None = None) -> Array:
     each = np.ones(problem.nodes) if shares is None else shares
     weights = problem.row_weights * np.repeat(each, problem.rows.counts)
     bend, slope = np.array([_ridge(problem) * each.sum()]), np.zeros((1, problem.features))
-    found = _newton(_Groups(_Pooled(problem.rows), problem.y, problem.loss, weights, bend, slope), None)
+    groups = _Groups(_Pooled(problem.rows), problem.y, problem.loss, weights, bend, slope)
+    found = _newton(groups, None, np.zeros(1))
     return np.asarray(found.f[0])
 
 
@@ -237,9 +245,10 @@ class _Groups:
         return there if size.min() == 1.0 else self.at(f, z)
 
 
-def _newton(groups: _Groups, start: Array | None) -> _Least:
-    """Newton's method on every group, with matrices kept while they serve. No group's numbers depend on another one: a
-    node by itself finds the same bits.
+def _newton(groups: _Groups, start: Array | None, enough: Array) -> _Least:
+    """Newton's method on every group, with matrices kept while they serve.
+
+    No group's numbers depend on another one: a node by itself finds the same bits.
     """
     f = np.zeros_like(groups.slope) if start is None else start
     at = groups.at(f, groups.rows.predictions(f))
@@ -247,7 +256,7 @@ def _newton(groups: _Groups, start: Array | None) -> _Least:
     before, best = np.full(len(f), np.inf), at.residual
     for iteration in range(LIMIT):
         done = at.residual <= ROUNDINGS * np.finfo(float).eps * at.scale
-        done |= (at.residual <= GOOD * at.scale) & (at.residual >= 0.5 * before)
+        done |= (at.residual <= np.maximum(GOOD * at.scale, enough)) & (at.residual >= 0.5 * before)
         if done.all():
             return _Least(at.f, groups.loss.value(at.z, groups.y), at.of_rows, at.residual, iteration)
         if iteration:

@@ -220,7 +220,7 @@ def released(
     if settings.perturbation == "objective":
         linear = scale[:, None] * noise.gamma_ball(size, 1.0, problem.nodes)
     left = gradient_left(problem, settings.node_tol, settings.row_bound, size * scale, dual, pulled, bend)
-    found = private_odd_step(problem, 2.0 * dual + linear - pulled, bend, start)
+    found = private_odd_step(problem, 2.0 * dual + linear - pulled, bend, start, left, settings.row_bound)
     require_solved(problem, found, left, settings.row_bound, linear, dual, pulled, bend)
     several = [releases.noise(turn, node, float(left[node]), size) for node in range(problem.nodes)]
     return np.array([one.release(f, noise) for one, f in zip(several, found.f, strict=True)])

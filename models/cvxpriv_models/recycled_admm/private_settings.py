@@ -152,15 +152,18 @@ def require_suitable(problem: Problem, settings: PrivateSettings) -> None:
 
 
 def within_bound(problem: Problem, bound: float, clip_rows: bool) -> Problem:
-    """Return the problem on rows within their bound."""
-    if not (problem.rows.norms > bound * (1.0 + ROUNDING)).any():
-        return problem
-    if not clip_rows:
+    """Return the problem on rows within their bound.
+
+    Raises PrivacyError: A row is beyond it, and is not to be clipped.
+    """
+    if clip_rows:  # whatever the others are: one of them must not decide it for all
+        return replace(problem, rows=Rows.of(shortened(part, bound) for part in problem.rows.parts))
+    if (problem.rows.norms > bound * (1.0 + ROUNDING)).any():
         raise PrivacyError(
             f"row_bound={bound:g} does not hold: some row has a larger norm. Scale the columns by public numbers, pass "
             "a larger row_bound, or clip_rows=True to shorten such rows"
         )
-    return replace(problem, rows=Rows.of(shortened(part, bound) for part in problem.rows.parts))
+    return problem
 
 
 def releases_of(problem: Problem, settings: PrivateSettings, reaches: Array, asked: Privacy) -> Releases:
