@@ -148,11 +148,11 @@ def test_many_random_private_fits_tell_nothing_but_their_releases(capsys: pytest
 
 
 #: Fits that were refused for one row and not for another, or warned of one.
-ENDED = (4, 953, 961, 1008, 1327)
+ENDED = (4, 961)
 
 
 def test_whether_a_fit_of_any_size_ends_tells_nothing() -> None:
-    assert search(4, 2, ANY)[1] == {}
+    assert search(2, 2, ANY)[1] == {}
     odd = {one: fault(ANY[one % 2](np.random.default_rng([3, one])))[1] for one in ENDED}
     assert not any(odd.values()), odd
 
