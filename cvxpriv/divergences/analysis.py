@@ -1,7 +1,5 @@
 """Analysis of a line of text: f, derivatives, limits, kinks, convexity and DCP form, all that a divergence needs."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -32,12 +30,9 @@ ORDINARY, MOST_POWER = 3, 250
 
 @dataclass(frozen=True)
 class Analysis:
-    """The analysis of an f that was typed as text.
-
-    `formula`: The text, with the multiple of t - 1 that was taken away.
-    `convexity`: {"proved", "not refuted"}.
-    `notes`: Remarks on how convexity is known, the parts of the form, and the changes that were made.
-    """
+    """The analysis of an f that was typed as text. `formula`: The text, with the multiple of t - 1 that was taken away.
+    `convexity`: {"proved", "not refuted"}. `notes`: Remarks on how convexity is known, the parts of the form, and the
+    changes that were made."""
 
     formula: str
     curve: Curve
@@ -49,9 +44,6 @@ class Analysis:
 
 def analysed(text: str) -> Analysis:
     """Return the analysis of a line of text in t: see `FDivergence.parse`.
-
-    Raises ModelError: The text is refused, f has no value somewhere, f(1) is not 0, f is not convex, or it is a
-    straight line.
 
     >>> analysed("abs(t-1)/2").kinks
     (1.0,)

@@ -4,8 +4,6 @@ The roots of the arguments of abs, and of differences of the arguments of max an
 arithmetic: a list marked as complete has missed none.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, pairwise
@@ -28,12 +26,9 @@ MOST_CELLS = 4096
 
 @dataclass(frozen=True)
 class Roots:
-    """The places where a tree changes its sign on (0, inf).
-
-    `at`: The places in ascending order, in many digits.
-    `complete`: Whether it is proved that there are no others.
-    `touching`: Places where it may be 0 without a change of sign.
-    """
+    """The places where a tree changes its sign on (0, inf). `at`: The places in ascending order, in many digits.
+    `complete`: Whether it is proved that there are no others. `touching`: Places where it may be 0 without a change of
+    sign."""
 
     at: tuple[Any, ...]
     complete: bool
@@ -42,12 +37,8 @@ class Roots:
 
 @dataclass(frozen=True)
 class Branches:
-    """f as one tree without abs, max and min on each interval between breakpoints.
-
-    `at`: The breakpoints in ascending order.
-    `trees`: One tree more than breakpoints.
-    `complete`: Whether it is proved that no other breakpoint exists.
-    """
+    """f as one tree without abs, max and min on each interval between breakpoints. `at`: The breakpoints in ascending
+    order. `trees`: One tree more than breakpoints. `complete`: Whether it is proved that no other breakpoint exists."""
 
     at: tuple[Any, ...]
     trees: tuple[Node, ...]

@@ -1,7 +1,5 @@
 """The built-in divergences: f, its derivatives and limits, and the DCP form of each. Source: IAS, section II."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from cvxpriv.divergences import forms
@@ -161,10 +159,7 @@ TOTAL_VARIATION = FDivergence(
 
 
 def alpha(a: float) -> FDivergence:
-    """Return the alpha-divergence f = (t^(1-a) - 1) / (a (a - 1)).
-
-    Raises ModelError: a is 0, 1 or not finite: the limits at 0 and 1 are `reverse-kl` and `mutual-information`.
-    """
+    """Return the alpha-divergence f = (t^(1-a) - 1) / (a (a - 1))."""
     if not np.isfinite(a) or a in (0.0, 1.0):
         remedy = "pass mutual-information for a = 1, reverse-kl for a = 0"
         raise ModelError(
@@ -186,10 +181,7 @@ def alpha(a: float) -> FDivergence:
 
 
 def hockey_stick(gamma: float) -> FDivergence:
-    """Return the hockey-stick divergence f = (1 - gamma t)_+, E_gamma of p against q; f(1) = 0 needs gamma >= 1.
-
-    Raises ModelError: gamma < 1 or not finite.
-    """
+    """Return the hockey-stick divergence f = (1 - gamma t)_+, E_gamma of p against q; f(1) = 0 needs gamma >= 1."""
     if not np.isfinite(gamma) or gamma < 1.0:
         raise ModelError(
             f"gamma={gamma!r} makes no hockey-stick divergence: choose a finite gamma >= 1, as exp(epsilon)"
@@ -211,16 +203,7 @@ def hockey_stick(gamma: float) -> FDivergence:
 
 BUILT_IN = {
     one.name: one
-    for one in (
-        MUTUAL_INFORMATION,
-        REVERSE_KL,
-        JENSEN_SHANNON,
-        LE_CAM,
-        HELLINGER,
-        CHI_SQUARE,
-        NEYMAN,
-        TOTAL_VARIATION,
-    )
+    for one in (MUTUAL_INFORMATION, REVERSE_KL, JENSEN_SHANNON, LE_CAM, HELLINGER, CHI_SQUARE, NEYMAN, TOTAL_VARIATION)
 }
 
 #: Families with one number, written `name:number`.

@@ -4,8 +4,6 @@ f'' of f on (0, 1], and of its adjoint s f(1/s) on (0, 1] for the rest, are encl
 until each is seen not to be negative. Between breakpoints only: at a breakpoint the slope must not fall.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -54,12 +52,9 @@ CANDIDATES = 6
 
 @dataclass(frozen=True)
 class Convexity:
-    """The result of a test of f'' for its sign.
-
-    `verdict`: {"proved", "refuted", "not refuted"}.
-    `cells`: Number of intervals that were examined; 0 where f'' is rational and decided exactly.
-    `t`, `curvature`: A point where f is not convex, and its f'' there, or the fall of its slope.
-    """
+    """The result of a test of f'' for its sign. `verdict`: {"proved", "refuted", "not refuted"}. `cells`: Number of
+    intervals that were examined; 0 where f'' is rational and decided exactly. `t`, `curvature`: A point where f is not
+    convex, and its f'' there, or the fall of its slope."""
 
     verdict: Literal["proved", "refuted", "not refuted"]
     cells: int = 0
@@ -164,9 +159,7 @@ def _refuted(
     tree: Node, low: Array, high: Array, most: Array, inverse: bool, every: bool
 ) -> tuple[float, float] | None:
     """Return a point where f'' is negative in many digits, first from the enclosures, then from the middle of some.
-
-    `every`: Look at the middle of each interval: enclosures that exceed what doubles hold give no order.
-    """
+    `every`: Look at the middle of each interval: enclosures that exceed what doubles hold give no order."""
     if not low.size:
         return None
     certain = np.flatnonzero(most < 0.0)

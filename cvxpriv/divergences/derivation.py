@@ -5,8 +5,6 @@ curvature. Logarithms with linear factors are collected first (`cvxpriv.divergen
 typed it is expanded, taken apart into partial fractions, or cut at its breakpoints.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from fractions import Fraction
 

@@ -4,8 +4,6 @@ With the functions log y of different y independent of each other, the weights s
 log y and of q log y must be the same on both sides. A solution without negative weights shows convexity.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -132,10 +130,8 @@ class Entropies:
 
 
 def _weights(matrix: Array, right: list[mpmath.mpf]) -> dict[int, mpmath.mpf] | None:
-    """Return weights >= 0 by column that make up `right`; None where there are none.
-
-    A linear program is blind to what is 1e-7 of the largest part: the next one is on the scale of what is left.
-    """
+    """Return weights >= 0 by column that make up `right`; None where there are none. A linear program is blind to what
+    is 1e-7 of the largest part: the next one is on the scale of what is left."""
     used, rest = np.zeros(0, dtype=int), right
     for _ in range(SCALES):
         scale = max(map(abs, rest))

@@ -1,7 +1,5 @@
 """Ways to write each built-in divergence as a DCP form of sum p f(q/p)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import cvxpy as cp

@@ -3,8 +3,6 @@
 The ways (`cvxpriv.divergences.equivalent_forms`) differ in cones, size, time and accuracy.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ A jet is (value, first derivative, second derivative). Where two branches of abs
 is active on the right of t counts, or on the left: a derivative at a kink is one-sided.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -37,13 +35,9 @@ DIGITS = 60
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of number, by its operations.
-
-    `number`: Maps a node without t to a number.
-    `log1p`: log(1 + x), which keeps the digits of a small x.
-    `power`: Maps (number, exponent as a number, exponent as a fraction or None) to the power.
-    `largest`: Maps (jets, side) to the jet of the largest value; `side` is +1 or -1.
-    """
+    """A kind of number, by its operations. `number`: Maps a node without t to a number. `log1p`: log(1 + x), which
+    keeps the digits of a small x. `power`: Maps (number, exponent as a number, exponent as a fraction or None) to the
+    power. `largest`: Maps (jets, side) to the jet of the largest value; `side` is +1 or -1."""
 
     number: Callable[[Node], Any]
     exp: Callable[[Any], Any]

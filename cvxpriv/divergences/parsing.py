@@ -4,8 +4,6 @@
 keep a hostile line from costing time or memory.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from dataclasses import dataclass
@@ -47,15 +45,7 @@ TOO_LONG = f"a number that takes more than {BITS} bits"
 CONSTANTS = {"t": T, "pi": PI, "e": call("exp", ONE)}
 
 #: Each function with the least and the largest number of its arguments.
-FUNCTIONS = {
-    "log": (1, 1),
-    "exp": (1, 1),
-    "sqrt": (1, 1),
-    "abs": (1, 1),
-    "pos": (1, 1),
-    "max": (2, 8),
-    "min": (2, 8),
-}
+FUNCTIONS = {"log": (1, 1), "exp": (1, 1), "sqrt": (1, 1), "abs": (1, 1), "pos": (1, 1), "max": (2, 8), "min": (2, 8)}
 #: Other spellings of functions that have another name here.
 OTHER_NAMES = {
     "ln": "log",
@@ -74,21 +64,16 @@ OTHER_NAMES = {
 
 @dataclass(frozen=True)
 class Line:
-    """The parsed content of a line of text.
-
-    `denominators`: The denominators, and the bases of negative powers, as typed.
-    """
+    """The parsed content of a line of text. `denominators`: The denominators, and the bases of negative powers, as
+    typed."""
 
     f: Node
     denominators: tuple[Node, ...]
 
 
 def line_of(text: str) -> Line:
-    """Return the tree in `T` that a line of text stands for.
-
-    The text may hold t, pi, e, numbers, + - * / **, parentheses, and the functions log, exp, sqrt, abs, pos, max, min.
-
-    Raises ModelError: The text is not such an expression, or it exceeds a limit; the message shows the part.
+    """Return the tree in `T` that a line of text stands for. The text may hold t, pi, e, numbers, + - * / **,
+    parentheses, and the functions log, exp, sqrt, abs, pos, max, min.
 
     >>> line_of("t + t").f == line_of("2*t").f
     True

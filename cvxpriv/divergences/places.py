@@ -1,7 +1,5 @@
 """Divergences by their names on a command line: by name, by formula, or by the place of an object."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 
@@ -12,10 +10,7 @@ from cvxpriv.errors import DataError, ModelError
 
 
 def divergence_or_text(text: str) -> FDivergence | str:
-    """Return the divergence at ``file.py:name`` or ``module:name``; a name or a formula stays a text.
-
-    Raises DataError: The file or module cannot be loaded. ModelError: The file or module has no such divergence.
-    """
+    """Return the divergence at ``file.py:name`` or ``module:name``; a name or a formula stays a text."""
     source, colon, name = text.rpartition(":")
     if not colon or source.lower() in FAMILIES:
         return text

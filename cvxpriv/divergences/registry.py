@@ -1,7 +1,5 @@
 """Divergences by name, as users and the command line write them."""
 
-from __future__ import annotations
-
 from cvxpriv.divergences.builtin import BUILT_IN, FAMILIES
 from cvxpriv.divergences.definition import FDivergence
 from cvxpriv.errors import ModelError, shown, suggest
@@ -31,10 +29,8 @@ FORMULA = "*/+()"
 
 
 def names() -> tuple[str, ...]:
-    """Return every name that `divergence` knows; those that take a number end in `:<number>`.
-
-    Those of other packages come last.
-    """
+    """Return every name that `divergence` knows; those that take a number end in `:<number>`. Those of other packages
+    come last."""
     return (*BUILT_IN, *(f"{family}:<number>" for family in FAMILIES), *extensions(GROUP))
 
 

@@ -4,8 +4,6 @@ A sum may be convex term by term in one spelling and not in another: (1 - sqrt t
 p - p^2/(p + q).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from fractions import Fraction
 from math import comb

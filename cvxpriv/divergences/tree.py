@@ -4,8 +4,6 @@ Trees are built by `add`, `multiply`, `power` and `call`, which keep one spellin
 term, equal bases one power, and 2 (t + 1) the same as 2 t + 2. Nothing is expanded that was typed as a product.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction

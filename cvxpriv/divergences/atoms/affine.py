@@ -1,7 +1,5 @@
 """a p + b q, and sums of atoms."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import cvxpy as cp

@@ -1,7 +1,5 @@
 """The contract of an atom: its jet at numbers, its cone form, and the values of the form's variables."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,10 +17,8 @@ NOTHING = np.zeros(())
 
 @dataclass(frozen=True)
 class At:
-    """The point at which an atom is evaluated.
-
-    `p`, `q`: Arrays of one shape, >= 0. `along`, {"p", "q"}: The variable of the two derivatives. None: values alone.
-    """
+    """The point at which an atom is evaluated. `p`, `q`: Arrays of one shape, >= 0. `along`, {"p", "q"}: The variable
+    of the two derivatives. None: values alone."""
 
     p: Array
     q: Array
@@ -36,10 +32,7 @@ class At:
 
 @dataclass
 class Writer:
-    """A cone form under construction.
-
-    `p`, `q`: Flat, of one size.
-    """
+    """A cone form under construction. `p`, `q`: Flat, of one size."""
 
     p: cp.Expression
     q: cp.Expression

@@ -1,7 +1,5 @@
 """Atoms with branches: the largest of several, and a convex function that is another one on each interval."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -64,10 +62,8 @@ class Largest(Atom):
 
 @dataclass(frozen=True)
 class Pieces(Atom):
-    """A convex function that is `pieces[i]` where kinks[i-1] p <= q <= kinks[i] p.
-
-    Its form cuts q into the parts in each interval: as slopes rise, the cheapest filling is the right one.
-    """
+    """A convex function that is `pieces[i]` where kinks[i-1] p <= q <= kinks[i] p. Its form cuts q into the parts in
+    each interval: as slopes rise, the cheapest filling is the right one."""
 
     kinks: tuple[float, ...]
     pieces: tuple[Atom, ...]

@@ -1,7 +1,5 @@
 """Atoms of the power and second-order cones: weighted means, norms, and gaps between powers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -18,11 +16,9 @@ SECOND_ORDER, POWER = frozenset({"second-order"}), frozenset({"power"})
 
 @dataclass(frozen=True)
 class Mean(Atom):
-    """prod x**exponent, exponents that sum to 1, each x >= 0.
-
-    Concave where no exponent is negative and every x is concave. Convex where one exponent is above 1 and the others
-    are negative, with a convex x for the former and concave ones for the latter.
-    """
+    """prod x**exponent, exponents that sum to 1, each x >= 0. Concave where no exponent is negative and every x is
+    concave. Convex where one exponent is above 1 and the others are negative, with a convex x for the former and
+    concave ones for the latter."""
 
     parts: tuple[tuple[Atom, float], ...]
 
@@ -91,10 +87,8 @@ class Mean(Atom):
 
 @dataclass(frozen=True)
 class Norm(Atom):
-    """(sum weight * x**a)**(1/a), weights > 0: convex for a > 1, of convex x, and concave for a < 1, of concave x.
-
-    For a = 2 an affine x may have either sign; else every x is >= 0.
-    """
+    """(sum weight * x**a)**(1/a), weights > 0: convex for a > 1, of convex x, and concave for a < 1, of concave x. For
+    a = 2 an affine x may have either sign; else every x is >= 0."""
 
     parts: tuple[tuple[float, Atom], ...]
     a: float
@@ -157,10 +151,8 @@ class Norm(Atom):
 
 @dataclass(frozen=True)
 class Gap(Atom):
-    """|x**a - y**a|**(1/a), 0 < a < 1, convex: x and y affine, both >= 0.
-
-    x <= (u**a + y**a)**(1/a) bounds the part u where x is the larger, and the same with x and y exchanged the other.
-    """
+    """|x**a - y**a|**(1/a), 0 < a < 1, convex: x and y affine, both >= 0. x <= (u**a + y**a)**(1/a) bounds the part u
+    where x is the larger, and the same with x and y exchanged the other."""
 
     x: Atom
     y: Atom

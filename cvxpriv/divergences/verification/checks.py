@@ -1,7 +1,5 @@
 """The checks of an f-divergence, in the order of the table."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

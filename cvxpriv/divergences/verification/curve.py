@@ -1,7 +1,5 @@
 """Checks of f as a curve: finite, zero at one, convex, and assumptions (a) and (b) of IAS."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

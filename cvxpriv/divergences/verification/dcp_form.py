@@ -1,7 +1,5 @@
 """Checks of the DCP form: a convex, homogeneous expression with value sum p f(q/p) wherever p, q >= 0."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import cvxpy as cp

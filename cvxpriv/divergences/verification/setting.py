@@ -1,7 +1,5 @@
 """The setting that the checks of a divergence share: f with its noise, the working interval, and points in it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -48,11 +46,8 @@ def moderate(f: FDivergence, interval: tuple[float, float]) -> tuple[float, floa
 
 @dataclass(frozen=True)
 class DivergenceSetting:
-    """A divergence and its working interval.
-
-    `interval`: The ratios t = q/p that will occur; it contains 1.
-    `solvers`: Names of the solvers of the block. None is every installed one.
-    """
+    """A divergence and its working interval. `interval`: The ratios t = q/p that will occur; it contains 1. `solvers`:
+    Names of the solvers of the block. None is every installed one."""
 
     f: FDivergence
     interval: tuple[float, float]
@@ -82,10 +77,7 @@ class DivergenceSetting:
         return np.random.default_rng([self.seed, check])
 
     def values(self, t: Array) -> Array:
-        """Return f(t).
-
-        Raises ModelError: f returns another shape, or no real numbers, or changes its argument.
-        """
+        """Return f(t)."""
         given = t.copy()
         with np.errstate(all="ignore"):
             found = np.asarray(self.f.f(given))
