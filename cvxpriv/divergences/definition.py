@@ -278,8 +278,8 @@ class FDivergence:
         return float(total) if axis is None else np.asarray(total)
 
     def gradients(self, p: Array, q: Array) -> tuple[Array, Array]:
-        """Return the derivatives of p f(q/p) in p and in q, element by element. p, q > 0 unless `partials`, or `in_p`
-        and `in_q`, are given. They depend on q/p alone. At a kink they belong to the derivative of f from the right."""
+        """Return the derivatives of p f(q/p) in p and in q, element by element. Both are > 0 unless `partials`, or
+        `in_p` and `in_q`, are given. They depend on q/p alone. At a kink they belong to the derivative of f from the right."""
         p, q = _together(p, q)
         if self.partials is not None:
             return self.partials(p, q)

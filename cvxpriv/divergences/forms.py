@@ -53,8 +53,8 @@ def itself(p: cp.Expression, q: cp.Expression, z: cp.Expression) -> cp.Expressio
 
 
 def squares_over(weight_p: float, weight_q: float) -> DCPForm:
-    """Return the form of sum (p - q)^2 / (weight_p p + weight_q q); second-order cones of dimension 3. z d >= (p - q)^2
-    with d = weight_p p + weight_q q says ||(2 (p - q), z - d)|| <= z + d."""
+    """Return the form of sum (p - q)^2 / (weight_p p + weight_q q); second-order cones of dimension 3. With
+    d = weight_p p + weight_q q, z d >= (p - q)^2 says ||(2 (p - q), z - d)|| <= z + d."""
 
     def cone(p: cp.Expression, q: cp.Expression, z: cp.Expression) -> cp.Constraint:
         below = weight_p * p + weight_q * q
@@ -73,8 +73,8 @@ squared_hellinger = with_variable(mean_difference, lambda p, q, g: cp.SOC(p + q,
 
 
 def power(a: float) -> DCPForm:
-    """Return the form of sum (p^a q^(1-a) - p) / (a (a - 1)), constant a not 0 or 1; three-dimensional power cones. p^a
-    q^(1-a) is concave for 0 < a < 1 and convex otherwise, where it is the z of p = z^(1/a) q^(1-1/a) (a > 1) or of q =
+    """Return the form of sum (p^a q^(1-a) - p) / (a (a - 1)), constant a not 0 or 1; three-dimensional power cones. The
+    product p^a q^(1-a) is concave for 0 < a < 1 and convex otherwise, where it is the z of p = z^(1/a) q^(1-1/a) (a > 1) or of q =
     z^(1/(1-a)) p^(-a/(1-a)) (a < 0)."""
 
     def cone(p: cp.Expression, q: cp.Expression, z: cp.Expression) -> cp.Constraint:

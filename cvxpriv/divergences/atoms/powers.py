@@ -151,8 +151,8 @@ class Norm(Atom):
 
 @dataclass(frozen=True)
 class Gap(Atom):
-    """|x**a - y**a|**(1/a), 0 < a < 1, convex: x and y affine, both >= 0. x <= (u**a + y**a)**(1/a) bounds the part u
-    where x is the larger, and the same with x and y exchanged the other."""
+    """|x**a - y**a|**(1/a), 0 < a < 1, convex: x and y affine, both >= 0. The part u where x is the larger has x <=
+    (u**a + y**a)**(1/a), and the other the same with x and y exchanged."""
 
     x: Atom
     y: Atom
