@@ -279,7 +279,7 @@ class FDivergence:
 
     def gradients(self, p: Array, q: Array) -> tuple[Array, Array]:
         """Return the derivatives of p f(q/p) in p and in q, element by element. Both are > 0 unless `partials`, or
-        `in_p` and `in_q`, are given. They depend on q/p alone. At a kink they belong to the derivative of f from the right."""
+        `in_p` and `in_q`, are given. They depend on q/p alone. At a kink they are those of f from the right."""
         p, q = _together(p, q)
         if self.partials is not None:
             return self.partials(p, q)
