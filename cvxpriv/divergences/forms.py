@@ -74,8 +74,8 @@ squared_hellinger = with_variable(mean_difference, lambda p, q, g: cp.SOC(p + q,
 
 def power(a: float) -> DCPForm:
     """Return the form of sum (p^a q^(1-a) - p) / (a (a - 1)), constant a not 0 or 1; three-dimensional power cones. The
-    product p^a q^(1-a) is concave for 0 < a < 1 and convex otherwise, where it is the z of p = z^(1/a) q^(1-1/a) (a > 1)
-    or of q = z^(1/(1-a)) p^(-a/(1-a)) (a < 0)."""
+    product p^a q^(1-a) is concave for 0 < a < 1 and convex otherwise, where it is the z of p = z^(1/a) q^(1-1/a) (a >
+    1) or of q = z^(1/(1-a)) p^(-a/(1-a)) (a < 0)."""
 
     def cone(p: cp.Expression, q: cp.Expression, z: cp.Expression) -> cp.Constraint:
         if 0.0 < a < 1.0:
