@@ -10,8 +10,6 @@ from cvxpriv.numerics.arrays import Array
 def projected_rows(rows: Array, floor: float = 0.0) -> Array:
     """Return the nearest rows, (..., n), that are at least `floor`, which is at most 1/n, and sum to 1.
 
-    Examples
-    --------
     >>> projected_rows(np.array([0.9, 0.5, -2.0])).round(12).tolist()
     [0.7, 0.3, 0.0]
     """
@@ -30,8 +28,6 @@ def projected_rows(rows: Array, floor: float = 0.0) -> Array:
 def simplex_grid(size: int, parts: int) -> Array:
     """Return the distributions on `size` symbols whose entries are multiples of 1/parts, (size, n).
 
-    Examples
-    --------
     >>> simplex_grid(2, 2).tolist()
     [[0.0, 0.5, 1.0], [1.0, 0.5, 0.0]]
     """

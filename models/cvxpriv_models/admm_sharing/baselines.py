@@ -45,8 +45,6 @@ def sgd(
     minibatch. `seed`: Seed of the start and of the order of the samples. `callback`: `callback(epoch, coefficients)`
     after each epoch.
 
-    Examples
-    --------
     >>> columns = np.random.default_rng(0).normal(size=(200, 4))
     >>> problem = Problem.of([columns[:, :2], columns[:, 2:]], columns @ [1.0, -1.0, 0.5, 0.0] > 0.0)
     >>> run = sgd(problem, step=1.0, epochs=3, batch=20)

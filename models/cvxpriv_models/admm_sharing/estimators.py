@@ -191,8 +191,6 @@ def column_groups(groups: object, columns: int, names: list[str] | None) -> list
 
     `groups`: See `VerticalLogisticRegression`. `names`: Names of the columns.
 
-    Examples
-    --------
     >>> [group.tolist() for group in column_groups(2, 5, None)]
     [[0, 1, 2], [3, 4]]
     """

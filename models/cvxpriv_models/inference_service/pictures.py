@@ -54,8 +54,6 @@ def distinct_outputs(mechanism: Array, prior: Array) -> dict[str, list[int]]:
 
     `mechanism`: (|Y|, |U|). `prior`: (|Y|,).
 
-    Examples
-    --------
     >>> distinct_outputs(np.array([[0.2, 0.4, 0.4], [0.3, 0.1, 0.6]]), np.array([0.5, 0.5]))
     {'u0': [0, 2], 'u1': [1]}
     """

@@ -55,8 +55,6 @@ def drowned(rows: int, size: int, mu: float, moved: float) -> str:
     `rows`: The divisor of the sum of gradients. `size`: Number d of coefficients. `moved`: Number of clipped gradients
     by which neighbours differ.
 
-    Examples
-    --------
     >>> from cvxpriv.privacy import gaussian_mu
     >>> drowned(426, 31, gaussian_mu(1.0, 1e-6), 2.0)[:40], drowned(5000, 31, gaussian_mu(1.0, 1e-6), 2.0)
     ('privacy is likely to drown the signal: t', '')
@@ -86,8 +84,6 @@ def public_iterations(clip: float, sensitivity: float, mu: float, size: int) -> 
     `clip`: Clipping bound of one row's gradient. `sensitivity`: Sensitivity of the average gradient. `mu`: The mu of
     the whole budget (`gaussian_mu`). `size`: Number d of coefficients, with 1 for an intercept.
 
-    Examples
-    --------
     >>> from cvxpriv.privacy import gaussian_mu
     >>> public_iterations(1.0, 2.0 / 1000, gaussian_mu(1.0, 1e-5), size=20)
     36
@@ -185,8 +181,6 @@ def public_divisor(problem: Problem, adjacency: str, public_rows: int | None) ->
 def counted_rows(rows: int, budget: float, noise: Noise, *, pure: bool) -> Divisor:
     """Return the number of rows with noise, for a part of the budget: a mu, or a pure epsilon.
 
-    Examples
-    --------
     >>> found = counted_rows(1000, 0.5, Noise(np.random.default_rng(0)), pure=False)
     >>> 850 < found.number < 1150, round(found.left**2 + found.ledger[0].mu**2, 12)
     (True, 0.25)

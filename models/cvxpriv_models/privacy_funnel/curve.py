@@ -64,8 +64,6 @@ def band(
     hold too. `joint`: P(S, X). `rates`: Nats, each 0 <= R <= H(X). `gap`: Wanted upper - lower, nats. `time_limit`:
     Seconds for the whole band: each rate may take an even share of what is left. `seed`: Seed of the local search.
 
-    Examples
-    --------
     >>> found = band([[0.3, 0.1, 0.1], [0.05, 0.15, 0.3]], rates=[0.2, 0.5, 0.8])
     >>> found.gap <= 1e-6, bool(np.all(np.diff(found.upper) >= 0.0))
     (True, True)

@@ -134,8 +134,6 @@ def columns_block(joint: Array, rate: float, columns: Array) -> Block:
     P(X|y). Returns: Its constraints are "posteriors average to P(X)", "rate" and "weights"; the dual of "rate" is lam,
     and the negative dual of the first is nu.
 
-    Examples
-    --------
     >>> block = columns_block(np.diag([0.5, 0.5]), np.log(2.0), np.eye(2))
     >>> round(float(block.declaration().problem.solve(solver="CLARABEL")), 6)
     0.693147

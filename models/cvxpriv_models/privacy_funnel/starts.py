@@ -39,8 +39,6 @@ def feasible_starts(p: Array, rate: float, size_y: int, count: int, seed: int = 
     `count`: Number of starts. `seed`: Start k depends on the seed and on k alone. Returns: log u, (count, M, N), rows
     of u summing to p. At R = H(X) a start is an injective map with its other cells at ``FLOOR``.
 
-    Examples
-    --------
     >>> p = np.array([0.5, 0.3, 0.2])
     >>> log_u = feasible_starts(p, rate=0.6, size_y=4, count=2)
     >>> log_u.shape, bool(np.allclose(np.exp(log_u).sum(axis=2), p))

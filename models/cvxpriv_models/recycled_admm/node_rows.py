@@ -79,8 +79,6 @@ class Placement:
 def spelled(text: str) -> Spelling:
     """Return what a spelling of a graph says.
 
-    Examples
-    --------
     >>> spelled("ring"), spelled("random:5:0.5"), spelled("random:0.5").nodes
     (Spelling(kind='ring', nodes=None, chance=1.0), Spelling(kind='random', nodes=5, chance=0.5), None)
     """
