@@ -1,9 +1,8 @@
 """Losses and penalties of learning problems, each with its exact proximal step."""
 
-from cvxpriv.penalties.box import Box, Within
 from cvxpriv.penalties.concave import MCP, SCAD, CappedL1
 from cvxpriv.penalties.contract import Penalty, Separable, require_penalty
-from cvxpriv.penalties.convex import L1, L2, ElasticNet, GroupLasso
+from cvxpriv.penalties.convex import L1, L2, Box, ElasticNet, GroupLasso, Within
 from cvxpriv.penalties.losses import LOSSES, Loss, loss_named
 from cvxpriv.penalties.named import convex_penalty, penalty_named
 

@@ -16,10 +16,9 @@ import numpy as np
 from cvxpriv.errors import ModelError, suggest
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.packages import extension, extensions
-from cvxpriv.penalties.box import Box, Within
 from cvxpriv.penalties.concave import MCP, SCAD, CappedL1
 from cvxpriv.penalties.contract import CONVEX_STEPS, Penalty, require_penalty
-from cvxpriv.penalties.convex import L1, L2, ElasticNet, GroupLasso
+from cvxpriv.penalties.convex import L1, L2, Box, ElasticNet, GroupLasso, Within
 
 #: Makers by name, with the names of their numbers and how many of these have no default.
 FAMILIES: dict[str, tuple[Callable[..., Penalty], tuple[str, ...], int]] = {

@@ -14,10 +14,9 @@ import numpy.typing as npt
 from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.block import Block
-from cvxpriv.blocks.complex_parts import in_real_parts, real_problem
 from cvxpriv.blocks.declaration import warn_not_dpp
 from cvxpriv.blocks.engines import engine_named
-from cvxpriv.blocks.parts import Part, named, parts_of_problem, proposed
+from cvxpriv.blocks.parts import Part, in_real_parts, named, parts_of_problem, proposed, real_problem
 from cvxpriv.errors import ModelError, suggest
 from cvxpriv.numerics.arguments import require_counts
 from cvxpriv.numerics.arrays import Array, Values, single, stack, starts_in

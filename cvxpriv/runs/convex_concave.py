@@ -12,11 +12,10 @@ import cvxpy as cp
 import numpy as np
 
 from cvxpriv.blocks.block import Block
-from cvxpriv.blocks.complex_parts import real_problem
 from cvxpriv.blocks.convexified import Convexified
 from cvxpriv.blocks.declaration import warn_not_dpp
 from cvxpriv.blocks.engines import Engine, engine_named
-from cvxpriv.blocks.parts import named
+from cvxpriv.blocks.parts import named, real_problem
 from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.numerics.arguments import require_counts
 from cvxpriv.numerics.arrays import Values

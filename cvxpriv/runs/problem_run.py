@@ -14,8 +14,7 @@ import cvxpy as cp
 import numpy as np
 
 from cvxpriv.blocks.block import Block
-from cvxpriv.blocks.complex_parts import real_problem
-from cvxpriv.blocks.parts import named
+from cvxpriv.blocks.parts import named, real_problem
 from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Values

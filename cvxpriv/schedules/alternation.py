@@ -4,8 +4,8 @@ import cvxpy as cp
 import numpy as np
 
 from cvxpriv.blocks.block import Block
-from cvxpriv.blocks.complex_parts import RealProblem
 from cvxpriv.blocks.convexified import Convexified
+from cvxpriv.blocks.parts import RealProblem
 from cvxpriv.errors import DataError
 from cvxpriv.kkt import proximal_step, residuals
 from cvxpriv.numerics.arrays import Array, Values, single, starts_in

@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 
 import cvxpriv as cpv
-from cvxpriv.blocks.complex_parts import RealProblem, real_problem
 from cvxpriv.blocks.convexified import Convexified
 from cvxpriv.blocks.declaration import NotDPPWarning
 from cvxpriv.blocks.engines import DCP
-from cvxpriv.blocks.parts import parts_of_problem, proposed
+from cvxpriv.blocks.parts import RealProblem, parts_of_problem, proposed, real_problem
 from cvxpriv.errors import DataError, Disagreement, ModelError, SolverFailure
 from cvxpriv.runs.alternation import PATIENCE, _Floor
 from cvxpriv.schedules.history import Context

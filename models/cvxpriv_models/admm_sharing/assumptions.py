@@ -10,7 +10,7 @@ import numpy as np
 from cvxpriv.errors import ModelError, NoGuaranteeWarning, warn
 from cvxpriv.learning.matrices import row_norms
 from cvxpriv.numerics.later import pd
-from cvxpriv.penalties.box import bounded
+from cvxpriv.penalties.convex import bounded
 
 from .factor import Factor
 from .lagrangian import descent

@@ -24,10 +24,9 @@ from .problem import Part
 class VerticalLogisticRegression(BinaryLogisticClassifier):
     """Logistic regression over columns of several parties; a private fit loses to averages of own fits. SHARING.
 
-    **A private fit loses to no exchange at all on small tables.** At epsilon 1 and a delta of 1e-6 its log loss and AUC
-    are .630 and .720 on German credit, .683 and .651 on COMPAS, .701 and .889 on breast cancer. The average of two
-    parties' own fits, which releases nothing, has .531 and .796, .648 and .712, .472 and .982 (ten seeds,
-    `benchmarks.private_parties`). On a9a it pays in log loss, .342 against .351, and loses in AUC, .893 against .898.
+    **A private fit loses to no exchange at all on small tables**: at epsilon 1 log loss and AUC are .630 and .720 on
+    German credit, where the average of two parties' own fits, which releases nothing, has .531 and .796. On a9a it pays
+    in log loss, .342 against .351, and loses in AUC, .893 against .898 (`docs/learning.md`).
 
     Columns are split among parties that share one value per row.
 

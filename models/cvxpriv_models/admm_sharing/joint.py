@@ -21,8 +21,7 @@ from scipy import linalg, sparse
 
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.penalties import Penalty, Within
-from cvxpriv.penalties.box import Box
-from cvxpriv.penalties.convex import ElasticNet
+from cvxpriv.penalties.convex import Box, ElasticNet
 from cvxpriv.schedules.steps import Accelerator
 
 from . import kkt

@@ -23,10 +23,9 @@ from .private import planned
 class DecentralizedLogisticRegression(BinaryLogisticClassifier):
     """Logistic regression over rows of the nodes of a graph; a private fit loses to averages of private ones. RADMM.
 
-    **A private fit loses, on small tables, to nodes that fit alone and average once.** At epsilon 1, a delta of 1e-6,
-    and five nodes its log loss and AUC are 2.05 and .575 on German credit, .738 and .627 on COMPAS, 1.17 and .636 on
-    breast cancer. The average of `PrivateSparseLogisticRegression` at each node, whose guarantee is the same since a
-    row is at one node, has .599 and .632, .659 and .673, .672 and .731 (ten seeds, `benchmarks.private_parties`).
+    **A private fit loses, on small tables, to nodes that fit alone and average once.** At epsilon 1 and five nodes its
+    log loss and AUC are .738 and .627 on COMPAS. The average of `PrivateSparseLogisticRegression` at each node, whose
+    guarantee is the same since a row is at one node, has .659 and .673 (`docs/learning.md`).
 
     Rows are split among the nodes, and neighbours exchange coefficients.
 
