@@ -139,14 +139,6 @@ def utility(log_u: Array) -> Array:
     return mutual_information(np.exp(log_u), axis=(-2, -1))
 
 
-def conditional_entropy(log_u: Array, s: Array) -> Array:
-    """H(S|Y) of each start, (B,); the paper's objective at the optimal q is its negative (docs/errata.md)."""
-    joint = s @ np.exp(log_u)
-    share = joint / np.maximum(joint.sum(axis=-2, keepdims=True), _TINY)
-    value: Array = -np.sum(joint * np.log(np.maximum(share, _TINY)), axis=(-2, -1))
-    return value
-
-
 def relaxed_objective(log_u: Array, log_r: Array, phi: Array) -> Array:
     """PF (3), ``f~(u, r, q) = sum_ij u_ij (log u_ij - log r_j - phi_ij)``, with q and r as old as they may be, (B,). At
     the optimal q and r it is -H(S|Y); add H(S) for I(S;Y).
