@@ -51,8 +51,8 @@ def proximal_block(penalty: Penalty, features: int) -> Block:
         both = pieces_at(penalty, step)
         if both is None:
             raise ModelError(
-                f"penalty={penalty!r} declares no pieces, and step={step:g} is beyond 1/weak_convexity: "
-                "pass line_search=Search(longest=...), or engine='closed_form'"
+                f"penalty={penalty!r} declares no pieces, and step={step:g} is beyond 1/weak_convexity: pass "
+                "engine='closed_form'"
             )
         return both
 
