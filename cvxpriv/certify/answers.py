@@ -20,6 +20,7 @@ from cvxpriv.kkt.conic.certificates import Certificate
 from cvxpriv.kkt.conic.program import ConeResiduals
 from cvxpriv.kkt.conic.solving import ConicSolution
 from cvxpriv.kkt.integers import MixedInteger
+from cvxpriv.numerics.arguments import require_positive
 from cvxpriv.numerics.arrays import Values
 
 CLAIMED = "claimed"
@@ -138,6 +139,9 @@ class Stored:
     solver: str = ""
     version: str = ""
     machine: str = ""
+
+    def __post_init__(self) -> None:
+        require_positive(asked=self.asked)
 
 
 @dataclass(frozen=True)

@@ -23,13 +23,14 @@ from cvxpriv.certify.sections import every_answer
 from cvxpriv.certify.task import PROOFS, Task
 from cvxpriv.certify.verdicts import Tolerances, Verdict
 from cvxpriv.errors import Disagreement, ModelError, suggest
+from cvxpriv.numerics.arguments import require_positive
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.text import section_text
 from cvxpriv.solvers.place import Place, quiet
-from cvxpriv.solvers.registry import solver_spec
+from cvxpriv.solvers.registry import installed, solver_spec
 
 __all__ = ["CLOSED_FORM", "Case", "CrossCheck", "case_of_block", "case_of_problem", "crosscheck"]
 
@@ -244,7 +245,8 @@ def crosscheck(
     ------
     ModelError
         Before any solve: a problem that is not DCP, has Parameters without values, NaN or infinite numbers in its data,
-        or whose cones no solver takes; an unknown solver; a time limit without `isolate`.
+        or whose cones no solver takes; an unknown solver; a time limit without `isolate`; a tolerance that is not
+        positive; an answer with the name of a solver that is asked.
 
     Examples
     --------
@@ -258,6 +260,12 @@ def crosscheck(
         raise ModelError(f"proof={proof!r} is not known: {suggest(str(proof), PROOFS)}")
     if time_limit is not None and not isolate:
         raise ModelError(f"time_limit={time_limit!r} needs isolate=True: a solve here cannot be stopped from outside")
+    if tolerance is not None:
+        require_positive(tolerance=tolerance)
+    if clash := set(answers or {}) & set(solver_names(solvers) or installed()):
+        raise ModelError(
+            f"answers has {min(clash)!r}, which is the name of a solver that is asked: choose another name"
+        )
     own = {solver_spec(name).name: dict(chosen) for name, chosen in (options or {}).items()}
     place = Place(isolate, time_limit)
     limits = tolerances or Tolerances()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -201,17 +202,9 @@ def _size(case: Case, solver: str) -> dict[str, Any]:
     program = ConeProgram.from_problem(problem, solver)
     seconds = time.perf_counter() - begun
     layout = program.layout
-    counts = {
-        "zero": layout.zero,
-        "nonneg": layout.nonneg,
-        "soc": len(layout.soc),
-        "psd": len(layout.psd),
-        "exp": layout.exp,
-        "power": len(layout.power),
-        "quadratic": program.P.nnz,
-    }
+    counts = Counter(name.split("[")[0] for name in layout.names) + Counter(quadratic=program.P.nnz)
     return {
-        "cones": ", ".join(f"{name} {count}" for name, count in counts.items() if count),
+        "cones": ", ".join(f"{name} {count}" for name, count in counts.items()),
         "rows": layout.size,
         "columns": int(program.c.size),
         "nonzeros": int(program.A.nnz),

@@ -9,6 +9,7 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
+import scipy.sparse as sp
 
 from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.certify.answers import CLAIMED, NAN, SOLVED, Answer, measured
@@ -19,6 +20,7 @@ from cvxpriv.kkt.conic.scaling import solve_scaled
 from cvxpriv.kkt.conic.solving import ConicSolution, solve_conic
 from cvxpriv.kkt.coordinates import dense
 from cvxpriv.kkt.quadratic_forms import with_every_eigenvalue
+from cvxpriv.numerics.arguments import real_numbers
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.solvers.chain import try_solver
 from cvxpriv.solvers.place import HERE, Place, solvers_silent
@@ -204,7 +206,7 @@ def claimed_values(case: str, name: str, declaration: Declaration, values: Mappi
                 f"{name} has a value for {text!r}, no variable of {case}: {suggest(text, spelled.values())}"
             )
         shape = declaration.variables[text].shape
-        array = np.array(dense(value), dtype=float)
+        array = real_numbers(dense(value) if sp.issparse(value) else value, f"{name}[{text!r}]")
         if array.shape != shape or not np.isfinite(array).all():
             raise DataError(f"{name} has a value of shape {array.shape} for {text!r}: expected finite numbers, {shape}")
         held[text] = array

@@ -48,7 +48,10 @@ class RealForm:
                 found[key] = value
                 continue
             variable, real, imaginary = self.parts[name]
-            array = np.asarray(value, dtype=complex)
+            try:
+                array = np.asarray(value, dtype=complex)
+            except (TypeError, ValueError) as error:
+                raise DataError(f"the value of {name!r} does not hold numbers: {error}") from error
             if array.shape != variable.shape:
                 raise DataError(f"the value of {name!r} has the shape {array.shape}: expected {variable.shape}")
             if real is not None:

@@ -13,6 +13,7 @@ from typing import Literal
 
 import cvxpy as cp
 import numpy as np
+import scipy.sparse as sp
 
 from cvxpriv.errors import ModelError, suggest
 from cvxpriv.kkt.coordinates import dense
@@ -20,6 +21,7 @@ from cvxpriv.kkt.derivatives import Slopes
 from cvxpriv.kkt.plain import real_and_continuous, remedy
 from cvxpriv.kkt.point import Point
 from cvxpriv.kkt.written import Written
+from cvxpriv.numerics.arguments import finite_double, real_numbers
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
@@ -175,6 +177,9 @@ def residuals(
     unset = [parameter.name() for parameter in problem.parameters() if parameter.value is None]
     if unset:
         raise ModelError(f"Parameters have no values: set the value of {', '.join(unset)} first")
+    for size, name in ((active, "active"), (kink_tolerance, "kink_tolerance"), (domain_tolerance, "domain_tolerance")):
+        if not finite_double(size) >= 0.0:
+            raise ModelError(f"{name}={size!r} is not a finite number >= 0")
     if not problem.is_dcp():
         raise ModelError(f"problem is not DCP: {remedy(problem)}")
     how = Slopes(kink_tolerance, domain_tolerance, FLOOR)
@@ -283,7 +288,10 @@ def _named(written: Written, duals: Mapping[str, object]) -> tuple[Array, list[s
         if name not in rows:
             raise ModelError(f"duals has no constraint {name!r}: {suggest(str(name), rows)}")
         parts = value if isinstance(value, list | tuple) and name in forms and len(forms[name][0]) > 1 else [value]
-        flat = np.concatenate([dense(part).ravel(order="F") for part in parts])
+        given = [real_numbers(dense(one) if sp.issparse(one) else one, f"duals[{name!r}]") for one in parts]
+        flat = np.concatenate([one.ravel(order="F") for one in given])
+        if not np.isfinite(flat).all():
+            raise ModelError(f"duals[{name!r}] holds a number that is not finite: pass duals=None for the best ones")
         if name in forms and flat.size == sum(leaf.size for leaf in forms[name][0]):
             _, order, scale = forms[name]
             flat = scale * flat[order]

@@ -280,6 +280,22 @@ def test_values_of_another_shape_are_refused() -> None:
         crosscheck(least_squares(), ["CLARABEL"], answers={"mine": {"x": [1, 2, 3]}})
 
 
+@pytest.mark.parametrize("value", ["text", [[1], [1, 2]], [1j, 1], [np.nan, 1]], ids=str)
+def test_answers_that_are_no_numbers_are_refused_by_type(value: Any) -> None:
+    with pytest.raises(DataError, match=r"mine"):
+        crosscheck(least_squares(), ["CLARABEL"], answers={"mine": {"x": value}})
+
+
+def test_a_tolerance_that_is_none_and_an_answer_with_the_name_of_a_solver_are_refused() -> None:
+    for tolerance in (0.0, -1.0, np.nan):
+        with pytest.raises(ModelError, match=r"tolerance=.* is not a finite number > 0"):
+            crosscheck(least_squares(), ["CLARABEL"], tolerance=tolerance)
+        with pytest.raises(ModelError, match=r"asked=.* is not a finite number > 0"):
+            Stored({"x": [1, 2]}, asked=tolerance)
+    with pytest.raises(ModelError, match=r"answers has 'CLARABEL', which is the name of a solver that is asked"):
+        crosscheck(least_squares(), ["CLARABEL"], answers={"CLARABEL": {"x": [1, 2]}})
+
+
 # References
 
 

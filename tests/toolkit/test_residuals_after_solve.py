@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import cvxpriv as cpv
-from cvxpriv.errors import ModelError
+from cvxpriv.errors import CvxprivError, ModelError
 
 ROUNDING = 1e-12
 
@@ -109,3 +109,34 @@ def test_an_indicator_is_a_constraint() -> None:
     assert cpv.residuals(problem).largest < 1e-6
     x.value = 0.5
     assert cpv.residuals(problem).primal == pytest.approx(0.5, abs=ROUNDING)
+
+
+def test_a_sparse_variable_is_measured_without_a_warning(recwarn: pytest.WarningsRecorder) -> None:
+    X = cp.Variable((2, 2), name="X", sparsity=(np.array([0, 1]), np.array([1, 1])))
+    X.save_value(np.array([[0.0, 1.0], [0.0, 2.0]]))
+    assert (
+        cpv.residuals(cp.Problem(cp.Minimize(cp.sum_squares(X - np.array([[3, 1], [3, 2]])))), None).natural < ROUNDING
+    )
+    assert [str(warning.message) for warning in recwarn] == []
+
+
+@pytest.mark.parametrize(
+    ("duals", "options", "message"),
+    [
+        ({"constraint[0]": "text"}, {}, r"duals\['constraint\[0\]'\]='text' does not hold numbers"),
+        (
+            {"constraint[0]": np.nan, "constraint[1]": [0, 0]},
+            {},
+            r"duals\['constraint\[0\]'\] holds a number that is not",
+        ),
+        (None, {"active": -1.0}, "active=-1.0 is not a finite number >= 0"),
+        (None, {"kink_tolerance": np.nan}, "kink_tolerance=nan is not a finite number >= 0"),
+    ],
+)
+def test_multipliers_and_tolerances_that_are_no_numbers_are_refused(
+    duals: object, options: dict[str, float], message: str
+) -> None:
+    problem, x = _problem()
+    x.value = [1.0, 0.0]
+    with pytest.raises(CvxprivError, match=message):
+        cpv.residuals(problem, duals, **options)

@@ -123,16 +123,8 @@ def asked(
         raise
     except BaseException as error:  # a solver may raise anything, and a panic of one written in Rust is no Exception
         return ConicSolution(program, None, None, "failed", None, None, _describe(error), raw)
-    return ConicSolution(
-        program,
-        x,
-        z,
-        str(told.status),
-        told.attr.get("num_iters"),
-        told.attr.get("solve_time"),
-        raw=raw,
-        bounded_by_cvxpy=compiled.bounded_by_cvxpy,
-    )
+    own = str(told.status), told.attr.get("num_iters"), told.attr.get("solve_time")
+    return ConicSolution(program, x, z, *own, raw=raw, bounded_by_cvxpy=compiled.bounded_by_cvxpy)
 
 
 def attempts(
