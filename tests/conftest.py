@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 
 import pytest
@@ -20,3 +21,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if places[test] % grid.kwargs["every"]:
                 item.add_marker(pytest.mark.slow)
             places[test] += 1
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Keep modules and items, millions of objects that stay, out of the garbage collector's rounds."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)

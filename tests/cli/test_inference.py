@@ -198,12 +198,12 @@ def test_options_reach_the_model(run: Run, counts: str) -> None:
 
 def test_json_is_the_only_text_on_standard_output(run: Run, counts: str) -> None:
     options = (counts, *COLUMNS, "--count", "count", "--beta", "0.1", *FEW, "--no-report", "--curve", ".05,.2")
-    first = json.loads(run("--json", "inference", *options).stdout)
+    first = json.loads(run("--json", "inference", *options, "--solvers", "CLARABEL,ECOS").stdout)
     second = designed(run, counts, "--count", "count", "--beta", "0.1")
     assert value_of(first, "accuracy") == value_of(second, "accuracy")
     assert (first["command"], first["converged"], len(first["tables"]["curve"])) == ("inference", True, 2)
     assert (first["about"]["private"], first["about"]["public"]) == (["income"], ["age"])
-    assert {row["solver"] for row in first["tables"]["crosscheck"]} == {"closed form", "CLARABEL", "ECOS", "SCS"}
+    assert {row["solver"] for row in first["tables"]["crosscheck"]} == {"closed form", "CLARABEL", "ECOS"}
     measures = {row["name"]: row["measure"] for row in first["tables"]["disclosure"]}
     assert measures["leakage"] == "I(S;U)"
     assert measures["information"] == "I(S;Y)"

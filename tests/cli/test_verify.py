@@ -120,6 +120,7 @@ def test_formulations_as_json(run: Run) -> None:
     document = json.loads(result.stdout)
     assert {answer["formulation"] for answer in document["answers"]} >= {"abs", "inequalities", "adaptive tangents"}
     assert document["problem"].endswith("N = 3")
+    # A mass moved within [0, 1] changes the mean by itself at most: 0.3 from p = (.6, .2, .2) to q = (.3, .2, .5).
     assert document["reference"] == pytest.approx(0.3, abs=1e-9)
 
 

@@ -56,6 +56,7 @@ class TestPenaltiesOfEachNode:
         )
         assert printed.parameters == pytest.approx(edge.parameters, abs=1e-12)
 
+    @pytest.mark.grid(every=2)
     @pytest.mark.parametrize(("growth", "floor"), [(1.04, 1e-7), (1.1, 1e-3), (1.3, 0.05)])
     def test_a_penalty_that_grows_without_end_freezes_short_of_the_optimum(self, growth: float, floor: float) -> None:
         distances = [

@@ -99,7 +99,7 @@ def test_a_users_divergence_without_a_cone_form_runs_by_tangents(which: str) -> 
     assert found.objective == pytest.approx(exact_objective(block, view), abs=1e-7)  # the gap that tangents stop at
 
 
-@pytest.mark.grid(every=4)
+@pytest.mark.grid(every=7)
 @pytest.mark.parametrize("floor", [0.0, 1e-8, 1e-3])
 @pytest.mark.parametrize("name", SMOOTH)
 def test_the_interior_point_method_certifies_the_joint_problem(name: str, floor: float) -> None:

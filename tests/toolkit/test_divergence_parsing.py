@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 
 import cloudpickle
@@ -19,11 +20,12 @@ from cvxpriv.errors import ModelError
 from .divergence_cases import TEXTS
 
 T = np.geomspace(1e-3, 1e3, 61) * 1.01
+parsed = cache(FDivergence.parse)
 
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_typed_built_in_is_the_built_in(name: str) -> None:
-    typed, known = FDivergence.parse(TEXTS[name]), divergence(name)
+    typed, known = parsed(TEXTS[name]), divergence(name)
     for mine, theirs in (
         (typed.f, known.f),
         (typed.derivative, known.derivative),
@@ -46,7 +48,7 @@ def test_the_exponential_of_a_large_integer_has_its_digits(t: float) -> None:
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_typed_built_in_has_its_dcp_form(name: str) -> None:
-    f, rng = FDivergence.parse(TEXTS[name]), np.random.default_rng(2)
+    f, rng = parsed(TEXTS[name]), np.random.default_rng(2)
     p, q = rng.dirichlet(np.ones(4)), rng.dirichlet(np.ones(4))
     assert form_value(f, p, q) == pytest.approx(divergence(name).between(p, q), abs=1e-12)
 
@@ -263,7 +265,7 @@ def test_what_cannot_be_read_is_refused_at_its_part(text: str, message: str) -> 
     ],
 )
 def test_a_multiple_of_f_is_known_as_well_as_f(text: str, size: str) -> None:
-    f, times = FDivergence.parse(text), 1e12 if size.endswith("1e3*") else float(size[:-1])
+    f, times = parsed(text), 1e12 if size.endswith("1e3*") else float(size[:-1])
     multiple = FDivergence.parse(f"{size}({text})")
     for name in ("convexity", "kinks", "strictly_convex"):
         assert getattr(multiple, name) == getattr(f, name)
@@ -297,7 +299,7 @@ def test_the_modulus_of_a_root_has_a_derivative() -> None:
 
 @pytest.mark.parametrize("t", [1e-12, 0.3, 0.5, 0.9, 1.1, 1e9])
 def test_a_power_of_a_difference_of_powers_is_exact_near_its_ends(t: float) -> None:
-    f, exact = FDivergence.parse("abs(t**(1/4)-1)**4"), Decimal(t) ** Decimal("0.25") - 1
+    f, exact = parsed("abs(t**(1/4)-1)**4"), Decimal(t) ** Decimal("0.25") - 1
     assert f.f(np.array([t]))[0] == pytest.approx(float(exact**4), rel=1e-13)  # a few roundings
     slope = float(exact**3 * Decimal(t) ** Decimal("-0.75"))
     assert f.derivative(np.array([t]))[0] == pytest.approx(slope, rel=1e-13)
