@@ -72,8 +72,8 @@ class Judgement:
     @property
     def warning(self) -> str:
         """The warning, empty where there is none."""
-        remedy = "leave it out, or give edges that lie among its numbers"
-        one_value = "; ".join(f"{name} has one value, which tells nothing: {remedy}" for name in self.constant)
+        told = "has one value, which tells nothing: leave it out, or choose other bins"
+        one_value = "; ".join(f"{name} {told}" for name in self.constant)
         if self.estimable:
             return one_value
         return f"{one_value}{'; ' * bool(one_value)}" + (
