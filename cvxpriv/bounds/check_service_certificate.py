@@ -161,7 +161,8 @@ def prove(joint: Matrix, p_y: Any, alpha: Any, beta: Fraction, star: Any, claim:
         c = [1 - a - (v // w) for v, w, (a, *_) in zip(mixed, widths, known)]
         cut, c, n, more = told(c) if told else (-1, c, level([v / ONE for v in c], n), 0)
         if cut < 0 and price(c, int(n * ONE)) + more <= eps: continue
-        need(cells < most and len(pairs) > cut > -2 + bool(told), f"no proof that no price exceeds {eps / ONE:.3g}")
+        going = pairs and cells < most and len(pairs) > cut > -2 + bool(told)
+        need(bool(going), f"no proof that no price exceeds {eps / ONE:.3g}")
         halved = [(i, j, [(x + y) >> 1 for x, y in zip(corners[i], corners[j])]) for i, j in pairs]
         falls = [heights[i] + heights[j] - 2 * height(middle) for i, j, middle in halved]
         i, j, middle = halved[falls.index(max(falls)) if cut < 0 else cut]

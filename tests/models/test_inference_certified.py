@@ -199,3 +199,11 @@ def test_an_interrupt_of_the_funnel_s_bound_leaves_a_bound_that_holds(
     assert found.lower <= optimum.upper + 1e-12  # rounding
     assert found.ignored or found.upper >= optimum.lower - 1e-12
     assert funnel.problem.utility(found.mechanism) >= funnel.problem.rate
+
+
+@pytest.mark.parametrize("f", ["(t-1)**2", "jensen-shannon"])
+def test_a_bound_that_had_no_time_is_proved_by_its_certificate(f: str) -> None:
+    found = bound(Problem.of(TABLE, 1.0, f, None), gap=1e-6, time_limit=1e-6)
+    assert not found.certified
+    assert found.certificate is not None
+    assert found.certificate.verify().bound >= found.lower

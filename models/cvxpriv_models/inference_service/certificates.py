@@ -62,6 +62,8 @@ def certificate_of(
         largest = 1.0 / float(problem.p_y.min())
         points = conjugate_points(divergence, largest, CHORD_SHARE * gap / problem.beta)
         claim += CHORD_SHARE * gap
+        if not alpha.any():  # I(S;Y), which no search found with these points
+            claim += problem.beta * max(float(np.interp(0.0, points[:, 0], points[:, 1])), 0.0)
     return ServiceCertificate.of(
         joint,
         problem.beta,
