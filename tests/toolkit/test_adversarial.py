@@ -28,6 +28,7 @@ from cvxpriv.kkt.conic.program import ConeProgram
 from cvxpriv.kkt.conic.solving import solve_conic
 from cvxpriv.kkt.rays import improves_for_ever
 from cvxpriv.kkt.written import Written
+from tests.toolkit.held_back_problems import HELD_BACK
 
 SLOW = (never_reached, *edges.FAMILIES)
 
@@ -56,6 +57,13 @@ def test_one_problem_of_each_family_is_judged_right(family: int) -> None:
 def test_a_thousand_problems_are_judged_right(part: int) -> None:
     for known in islice(adversarial(1000, seed=11), part, None, 10):
         judged(known)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", HELD_BACK)
+def test_families_that_were_held_back_are_judged_right(name: str) -> None:
+    for seed in range(3):
+        judged(HELD_BACK[name](np.random.default_rng([2, seed, *name.encode()])))
 
 
 def test_a_false_verdict_is_noticed() -> None:
