@@ -22,7 +22,7 @@ from cvxpriv.distributed.flight_holder import FlightHolder
 from cvxpriv.distributed.flight_party import serve
 from cvxpriv.distributed.keys import Keys, add_member, create_team, keys_in
 from cvxpriv.distributed.messages import Message
-from cvxpriv.errors import DataError, PartyError, PrivacyError
+from cvxpriv.errors import CvxprivError, DataError, PartyError, PrivacyError
 from cvxpriv.models import ADMMSharing
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy import Budget, Noise, Release, ledger_document
@@ -401,3 +401,16 @@ def carriers_have_one_interface(near: InProcess, far: FlightHolder) -> Iterator[
     """Checked by mypy: both are carriers."""
     yield near
     yield far
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"lam": -1.0}, {"lam": 10**400}, {"penalty": 2.0}, {"tol": [0, 1]}, {"max_iter": -1}, {"rho": ""}, {"gap": "x"}],
+)
+def test_odd_options_of_a_fit_apart_are_typed_errors(wrong: dict[str, Any]) -> None:
+    parties = {name: SharingParty(np.ones((4, 1)), Allowance(exact=True)) for name in "ab"}
+    posed = {name: wrong[name] for name in wrong if name in ("lam", "penalty")}
+    with pytest.raises(CvxprivError, match=next(iter(wrong)) + "|penalty"):
+        SharingApart(InProcess(parties, SPOKEN), [1, -1, 1, -1], **posed).solve(
+            **{name: wrong[name] for name in wrong if name not in posed}
+        )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import secrets
 import time
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,33 +21,36 @@ from cvxpriv.distributed.alignment import common_rows
 from cvxpriv.distributed.carriers import HOLDER, Carrier
 from cvxpriv.distributed.checkpoint import saved_if_lost
 from cvxpriv.distributed.messages import Message, Vocabulary
-from cvxpriv.errors import DataError, ModelError
+from cvxpriv.errors import DataError, ModelError, shown
 from cvxpriv.learning.labels import require_public_classes, signed_labels
 from cvxpriv.numerics.arrays import Array, Values, single
+from cvxpriv.numerics.doors import door
 from cvxpriv.penalties import convex_penalty, loss_named
-from cvxpriv.privacy import Budget, Noise, noise_source
+from cvxpriv.privacy import Noise, noise_source
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.progress import with_bar
-from cvxpriv.runs.shared_options import Watch
+from cvxpriv.runs import shared_options as shared
+from cvxpriv.runs.options import Option, declared
 from cvxpriv.schedules.history import Context, History, Never
 from cvxpriv.schedules.running import run as run_schedule
 from cvxpriv.schedules.steps import AnyStep, Draw, Loop, Sweep, Update
 
-from . import algorithm, blocks, kkt, mechanism
+from . import algorithm, blocks, kkt, mechanism, options
 from .algorithm import LOOP
 from .apart_messages import SPOKEN
 from .apart_party import Allowance, SharingParty
 from .apart_run import SharingApartRun
 from .assumptions import require_guarantee
+from .bounds import ADJACENCIES
 from .intercept import TALL
 from .labels import LABELS
 from .private import finished, release_of, with_flipped
 from .private_run import PrivateSharingRun
-from .private_settings import PrivateSettings, planned, settings_of
-from .problem import Problem
+from .private_settings import PASSES, PrivateSettings, planned, settings_of
+from .problem import Problem, checked_lam
 from .rho import Following, default_rho, may_follow
 from .run import Settings, has_converged
-from .schemes import USUAL, Scheme, scheme_named
+from .schemes import SCHEMES, USUAL, Scheme, scheme_named
 
 ALIGNED = (
     "Rows were aligned by keyed hashes of identifiers: the label holder knows which of its people each party has, and "
@@ -57,6 +60,7 @@ ALIGNED = (
 MAX_ITER = 2000
 
 
+@door
 class SharingApart:
     """A fit whose columns are with parties in processes of their own, and whose labels are here.
 
@@ -118,6 +122,8 @@ class SharingApart:
         intercept: bool = False,
         classes: np.ndarray[Any, Any] | None = None,
     ) -> None:
+        if named := [one for one in (loss, penalty) if not isinstance(one, str)]:
+            raise ModelError(f"{shown(named[0])} is no name of a loss or penalty: parties apart are told names")
         self.carrier, self.penalty, self.intercept = carrier, penalty, intercept
         self.hashed = digests is not None
         hellos = carrier.join()
@@ -131,30 +137,27 @@ class SharingApart:
         count, rows = len(carrier.names), int(labels.size)
         unknown = tuple(np.zeros((rows, 0)) for _ in range(count))
         known = found if classes is None else classes
-        self.problem = Problem(unknown, signs, chosen, (one,) * count, float(lam), np.ones(rows), known)
+        self.problem = Problem(unknown, signs, chosen, (one,) * count, checked_lam(lam), np.ones(rows), known)
         self.passes = 0
         self.latest: Values = {}
 
+    @declared
     def solve(
         self,
         *,
-        method: str | None = None,
-        tol: float = 1e-7,
-        max_iter: int | None = None,
-        rho: float | None = None,
-        gap: float | None = None,
-        progress: bool = False,
-        callback: Watch | None = None,
+        method: Annotated[shared.Method, Option(choices=tuple(SCHEMES), usual=USUAL)] = None,
+        tol: Annotated[shared.Tol, Option("Relative KKT residual at which the fit has converged.")] = 1e-7,
+        max_iter: Annotated[shared.MaxIter, Option("Most passes.", usual=str(MAX_ITER))] = None,
+        rho: options.Rho = None,
+        gap: options.Gap = None,
+        progress: shared.Progress = False,
+        callback: shared.Callback = None,
         save: PathLike | None = None,
     ) -> SharingApartRun:
         """Fit without privacy: `ADMMSharing.solve` with accelerate='none', to the last bit.
 
         Parameters
         ----------
-        method : str, optional
-            "averaged" or another scheme whose parties step at once.
-        tol, max_iter, rho, gap, progress, callback
-            See `ADMMSharing.solve`.
         save : path, optional
             The file of the last state, written if a party ends the run.
 
@@ -184,23 +187,24 @@ class SharingApart:
             state = single(run_schedule(loop, algorithm.initial_state(problem, weight), context), 0)
             return self._finished(state, together, context, settings, begun)
 
+    @declared
     def solve_private(
         self,
         *,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        adjacency: str | None = None,
-        method: str | None = None,
-        max_iter: int | None = None,
-        rho: float | None = None,
-        clip: float | None = None,
-        clip_entries: float | None = None,
-        labels: str = "shared",
-        shrink: bool = True,
-        budget: Budget | PathLike | None = None,
-        noise_seed: int | None = None,
-        progress: bool = False,
-        callback: Watch | None = None,
+        epsilon: shared.Epsilon | None = None,
+        delta: shared.Delta | None = None,
+        adjacency: Annotated[shared.Adjacency, Option(choices=tuple(ADJACENCIES))] = None,
+        method: Annotated[shared.Method, Option(choices=tuple(SCHEMES), usual=USUAL)] = None,
+        max_iter: Annotated[shared.MaxIter, Option("Number of passes.", usual=str(PASSES))] = None,
+        rho: options.PrivateRho = None,
+        clip: options.Clip = None,
+        clip_entries: options.ClipEntries = None,
+        labels: options.Labels = "shared",
+        shrink: options.Shrink = True,
+        budget: shared.BudgetOption = None,
+        noise_seed: shared.NoiseSeed = None,
+        progress: shared.Progress = False,
+        callback: shared.Callback = None,
         save: PathLike | None = None,
     ) -> PrivateSharingRun:
         """Fit with differential privacy: each party draws its own noise, and keeps its own ledger.

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cvxpriv.errors import PrivacyError
+from cvxpriv.errors import PrivacyError, shown
 from cvxpriv.learning.schema import relation_of
 from cvxpriv.privacy import Plan, Release, gaussian_mu, mu_beside
 from cvxpriv.privacy.gaussian import require_budget
@@ -100,8 +100,8 @@ def planned(epsilon: float | None, delta: float | None, labels: str, noise: str,
     """Return what a fit is going to spend, from its options alone: flipped labels, and all shares together."""
     if epsilon is None or delta is None:
         raise PrivacyError(
-            f"epsilon={epsilon!r} and delta={delta!r}: shares get Gaussian noise, which needs both; pass for example "
-            "epsilon=1.0 and delta=1e-6, which should be well below one over the number of rows"
+            f"epsilon={shown(epsilon)} and delta={shown(delta)}: shares get Gaussian noise, which needs both; pass for "
+            "example epsilon=1.0 and delta=1e-6, which should be well below one over the number of rows"
         )
     require_budget(epsilon, delta)
     flips = [FOR_LABELS * epsilon] if labels == "held" else []

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from cvxpriv.errors import DataError, ModelError
+from cvxpriv.errors import DataError, ModelError, shown
 from cvxpriv.learning.labels import signed_labels
 from cvxpriv.learning.learning_model import random_scale
 from cvxpriv.learning.matrices import Matrix, checked_matrix
 from cvxpriv.learning.schema import PublicSchema
-from cvxpriv.numerics.arguments import real_numbers
+from cvxpriv.numerics.arguments import finite_double, real_numbers
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties import Loss, Penalty, Within, convex_penalty, loss_named
 from cvxpriv.penalties.loss_steps import in_pieces
@@ -111,7 +111,7 @@ class Problem:
             convex_penalty(one) if bound is None else Within(convex_penalty(one), convex_penalty(bound))
             for one, bound in zip(penalties, bounds, strict=True)
         )
-        return cls(matrices, labels, chosen, within, _lam(lam), _weights(weights, labels.size), classes, schema)
+        return cls(matrices, labels, chosen, within, checked_lam(lam), _weights(weights, labels.size), classes, schema)
 
     def predictions(self, coefficients: Sequence[Array], parts: Sequence[Part] | None = None) -> Array:
         """Return S = sum_m D_m x_m, (N,), on the training rows or on other `parts`."""
@@ -178,10 +178,10 @@ def _one_a_party(name: str, given: Any, parties: int) -> tuple[Any, ...]:
     return several
 
 
-def _lam(lam: Any) -> float:
-    number = float(lam) if isinstance(lam, (int, float, np.number)) and not isinstance(lam, bool) else np.nan
+def checked_lam(lam: Any) -> float:
+    number = finite_double(lam)
     if not 0.0 <= number <= LARGEST:
-        raise ModelError(f"lam={lam!r} is no weight of the penalty: pass a number from 0 to {LARGEST:g}")
+        raise ModelError(f"lam={shown(lam)} is no weight of the penalty: pass a number from 0 to {LARGEST:g}")
     return number
 
 

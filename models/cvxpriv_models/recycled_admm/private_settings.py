@@ -177,7 +177,7 @@ def releases_of(problem: Problem, settings: PrivateSettings, reaches: Array, ask
     if settings.perturbation == "output":
         return _output(asked, output_move(rows, problem.C, convexity, slope), convexity)
     inside = _inside(settings.method, reaches)
-    curvature = problem.loss.smoothness * longest**2
+    curvature = problem.loss.smoothness * longest * longest
 
     def spent(alpha: Array) -> Array:
         return objective_epsilon(alpha / inside, rows, problem.C, convexity, curvature, slope)

@@ -16,7 +16,7 @@ from cvxpriv.learning.labels import LARGEST, signed_labels
 from cvxpriv.learning.learning_model import random_scale
 from cvxpriv.learning.matrices import checked_matrix
 from cvxpriv.learning.schema import PublicSchema
-from cvxpriv.numerics.arguments import as_array
+from cvxpriv.numerics.arguments import as_array, finite_double
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties import Loss, Penalty, convex_penalty, loss_named
 
@@ -245,9 +245,9 @@ def _smooth(loss: str | Loss) -> Loss:
 
 
 def _at_least_0(name: str, value: Any) -> float:
-    number = float(value) if isinstance(value, (int, float, np.number)) and not isinstance(value, bool) else np.nan
+    number = finite_double(value)
     if not 0.0 <= number < np.inf:
-        raise ModelError(f"{name}={value!r} is no finite number >= 0")
+        raise ModelError(f"{name}={shown(value)} is no finite number >= 0")
     return number
 
 
@@ -256,7 +256,7 @@ def _C(C: Any, rows: Rows) -> float:
     number = float(least) if C is None else _at_least_0("C", C)
     if not 0.0 < number <= least:
         raise ModelError(
-            f"C={C!r} must be in (0, {least}]: no row may weigh C/B_i > 1 (RADMM section V), and the smallest node has "
-            f"{least} rows"
+            f"C={shown(C)} must be in (0, {least}]: no row may weigh C/B_i > 1 (RADMM section V), and the smallest "
+            f"node has {least} rows"
         )
     return number
