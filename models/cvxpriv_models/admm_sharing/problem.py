@@ -179,6 +179,7 @@ def _one_a_party(name: str, given: Any, parties: int) -> tuple[Any, ...]:
 
 
 def checked_lam(lam: Any) -> float:
+    """Return the weight of the penalties."""
     number = finite_double(lam)
     if not 0.0 <= number <= LARGEST:
         raise ModelError(f"lam={shown(lam)} is no weight of the penalty: pass a number from 0 to {LARGEST:g}")
