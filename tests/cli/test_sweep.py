@@ -35,11 +35,13 @@ def _plan(text: str = PLAN) -> str:
     return "plan.toml"
 
 
-def test_a_plan_is_swept_to_csv_and_json_and_goes_on_from_its_checkpoint(run: Run) -> None:
-    result = run("sweep", _plan(PLAN + "tol = 1e-2\n"), "--no-report", "--json")
+def test_a_plan_is_swept_to_csv_and_json_and_goes_on_from_its_checkpoint(run: Run, counts: str) -> None:
+    people = f'source = "{counts}"\nprivate = ["income"]\npublic = ["age"]\ncount = "count"'
+    result = run("sweep", _plan(PLAN.replace('source = "heart-failure"', people)), "--no-report", "--json")
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)
-    frame = cpv.sweep(PrivacyFunnel, cpv.datasets.heart_failure(), rate=[0.5, 1.0], method="aem", starts=1, tol=1e-2)
+    table = cpv.JointTable.from_csv(counts, ["income"], ["age"], "count")
+    frame = cpv.sweep(PrivacyFunnel, table, rate=[0.5, 1.0], method="aem", starts=1)
     assert [row["leakage"] for row in document["tables"]["sweep"]] == frame["leakage"].tolist()
     assert pd.read_csv("out/sweep.csv", float_precision="round_trip")["leakage"].tolist() == frame["leakage"].tolist()
     assert [row["rate"] for row in json.loads(Path("out/sweep.json").read_text())["rows"]] == [0.5, 1.0]

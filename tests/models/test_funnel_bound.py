@@ -563,9 +563,10 @@ def unusual(rng: np.random.Generator, kind: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_unusual_tables_and_rates_are_solved_and_proved(kind: str) -> None:
+@pytest.mark.parametrize("count", [1, pytest.param(4, marks=pytest.mark.slow)])
+def test_unusual_tables_and_rates_are_solved_and_proved(kind: str, count: int) -> None:
     rng = np.random.default_rng(KINDS.index(kind))
-    for _ in range(2):
+    for _ in range(count):
         joint = unusual(rng, kind)
         top, private = rate_of(joint, 1.0), perfect_privacy(joint).rate
         for rate in (0.0, 1e-12, private, private - 1e-12, private + 1e-12, 0.9 * top, top - 1e-12, top):
