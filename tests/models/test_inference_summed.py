@@ -267,7 +267,7 @@ def _just_held(name: str, mechanism: Array, problem: Problem) -> ReadyConstraint
     return make(high)
 
 
-@pytest.mark.parametrize("seed", [5, 8, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(9, 18))])
+@pytest.mark.parametrize("seed", [5, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 18))])
 def test_two_random_constraints_beside_a_distortion_that_one_mechanism_just_obeys_are_all_counted(seed: int) -> None:
     rng = np.random.default_rng(seed)
     problem = Problem.of(rng.dirichlet(np.ones(6)).reshape(2, 3), BETA, size_u=3)

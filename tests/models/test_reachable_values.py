@@ -140,7 +140,15 @@ def test_which_doubles_are_reachable_tells_neighbours_apart_no_more_often_than_e
     assert right_guesses(name, monkeypatch, doubles=False) <= LUCKY
 
 
-@pytest.mark.parametrize("name", ["ISTDP, centre", "ISTDP, output", "SHARING, share", "RADMM, Gaussian output"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ISTDP, centre",
+        "SHARING, share",
+        pytest.param("ISTDP, output", marks=pytest.mark.slow),
+        pytest.param("RADMM, Gaussian output", marks=pytest.mark.slow),
+    ],
+)
 def test_the_same_attack_names_the_data_where_doubles_are_released(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert right_guesses(name, monkeypatch, doubles=True) > LUCKY
 
