@@ -16,6 +16,7 @@ from cvxpriv.divergences.derivation import derived
 from cvxpriv.divergences.jets import DIGITS, MANY_DIGITS, jet, value_at
 from cvxpriv.divergences.limits import limit_of_tree
 from cvxpriv.divergences.parsing import Line, line_of
+from cvxpriv.divergences.spellings import spread
 from cvxpriv.divergences.tree import Node, Product, T, add, constant, linear, multiply, number, power, scaled
 from cvxpriv.errors import ModelError
 
@@ -167,7 +168,7 @@ def _less(branches: Branches, c: Node) -> Branches:
 
 
 def _limit(text: str, f: Node, direction: int) -> float:
-    found = limit_of_tree(f if direction < 0 else multiply(f, power(T, number(-1))), direction)
+    found = limit_of_tree(f if direction < 0 else spread(power(T, number(-1)), f), direction)
     if np.isnan(found):
         which = "f(t) at 0" if direction < 0 else "f(t)/t at infinity"
         raise ModelError(

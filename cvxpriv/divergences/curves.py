@@ -26,7 +26,10 @@ LOOSE, AROUND = 1e-10, 1e2
 PLACES = np.geomspace(1e-300, 1e300, 12_001)
 """Places between which doubles are right if they are right at both ends."""
 #: From this t on, and below its inverse, parts of an atom may cancel to nothing.
-FAR = 1e4
+FAR = 1e3
+DECADES = np.array([3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 40, 50, 75, 100, 125, 150, 200, 250, 300])
+"""Powers of ten of the places beyond it, and below its inverse, at which an atom is compared with many digits."""
+DISTANT = 10.0 ** np.concatenate([-DECADES[::-1], DECADES])
 
 
 @dataclass(frozen=True)
@@ -51,9 +54,9 @@ class Curve:
     ) -> tuple[list[Array], npt.NDArray[np.bool_], tuple[Node, Array, int]]:
         """Return the jet of the tree, or of its adjoint, in doubles, where each entry is right, and its arguments."""
         tree, t, side = (adjoint(self.tree), p / q, -1) if along == "p" else (self.tree, q / p, 1)
-        found = jet(tree, t, DOUBLES, side=side, derivatives=along is not None)
-        sure = _sure(tree)[: 1 if along is None else 3]
-        return [_full(one, t) for one in found], sure[:, np.searchsorted(PLACES, t)], (tree, t, side)
+        found = [_full(one, t) for one in jet(tree, t, DOUBLES, side=side, derivatives=along is not None)]
+        sure = _sure(tree)[: 1 if along is None else 3, np.searchsorted(PLACES, t)]
+        return found, sure & np.isfinite(found[: len(sure)]), (tree, t, side)  # 0 times inf is 0 in intervals alone
 
     def _scaled(self, scale: Array, value: Array, slope: Array, bend: Array) -> tuple[Array, Array, Array]:
         return self.unit * value * scale, self.unit * slope, self.unit * bend / scale
@@ -99,7 +102,8 @@ class Curve:
 
 @dataclass(frozen=True)
 class AtomCurve(Curve):
-    """f as an atom: nothing cancels in f'', and little in f'; far out the tree, where doubles are right."""
+    """f as an atom: nothing cancels in f'', and little in f'. Far out the tree, where its doubles are right, or the
+    atom, where those are, and else many digits."""
 
     atom: Atom
 
@@ -108,16 +112,16 @@ class AtomCurve(Curve):
         far = np.minimum(p, q) < np.maximum(p, q) / FAR
         if not far.any():
             return found
-        jets, sure, (tree, t, side) = self._plain(p[far], q[far], along)
-        held = _full(found[0], p), _full(found[1], p), _full(found[2], p)
-        for one, better, right in zip(held, self._scaled((q if along == "p" else p)[far], *jets), sure, strict=False):
-            one[far] = np.where(right, better, one[far])
-        lost = far & np.any(np.isnan(held), axis=0)
-        for index, at in zip(map(tuple, np.argwhere(lost)), t[lost[far]], strict=True):
-            precise = np.array(_precise(tree, float(at), side))
-            for one, better in zip(held, self._scaled((q if along == "p" else p)[index], *precise), strict=True):
-                one[index] = better
-        return held
+        held, p, q, count = [_full(one, p) for one in found], p[far], q[far], 1 if along is None else 3
+        scale = q if along == "p" else p
+        jets, sure, (tree, t, side) = self._plain(p, q, along)
+        parts = np.where(sure, self._scaled(scale, *jets)[:count], [one[far] for one in held[:count]])
+        known = sure | _atom_sure(self, along or "q")[:count, np.searchsorted(DISTANT, t)]
+        for k in np.flatnonzero(~known.all(axis=0)):
+            parts[:, k] = self._scaled(scale[k], *_precise(tree, float(t[k]), side))[:count]
+        for one, new in zip(held, parts, strict=False):
+            one[far] = new
+        return held[0], held[1], held[2]
 
     def form(self, p: cp.Expression, q: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
         """Return the DCP form of sum p f(q/p): see `FDivergence.expression`."""
@@ -143,6 +147,25 @@ def _sure(tree: Node) -> npt.NDArray[np.bool_]:
     return np.array(found)
 
 
+@lru_cache(maxsize=256)
+def _atom_sure(curve: AtomCurve, along: Literal["p", "q"]) -> npt.NDArray[np.bool_]:
+    """Return whether an atom is right on each interval between `DISTANT` places, by many digits at its ends: a part
+    that cancels is lost from some distance on. Returns: One row each for the value and the two derivatives."""
+    ones, tree, side = np.ones_like(DISTANT), curve.tree, 1
+    if along == "p":
+        tree, side = adjoint(tree), -1
+    true = np.array([_precise(tree, float(t), side) for t in DISTANT]).T
+    right = np.full(true.shape, True)
+    for p in (ones, 1.0 / np.maximum(ones, DISTANT)):  # as `value` and as `in_q` ask
+        at = At(*((p * DISTANT, p) if along == "p" else (p, p * DISTANT)), along)
+        with np.errstate(all="ignore"):
+            wanted = np.array(curve._scaled(p, *true))
+            held = np.array([_full(one, p) for one in curve.atom.jet(at)])
+            right &= (held == wanted) | (np.abs(held - wanted) <= LOOSE * np.abs(wanted))
+    ends = np.full((3, 1), False)
+    return np.concatenate([ends, right[:, :-1] & right[:, 1:], ends], axis=1)
+
+
 def _power(base: Array, exponent: float, exact: Fraction | None) -> Array:
     return np.asarray(base, dtype=float) ** (int(exact) if exact is not None and exact.denominator == 1 else exponent)
 
@@ -158,14 +181,14 @@ def _middle(one: Any, t: Array) -> tuple[Array, Array]:
     return low / 2.0 + high / 2.0, high - low
 
 
-def _precise(tree: Node, t: float, side: int) -> tuple[float, ...]:
+def _precise(tree: Node, t: float, side: int) -> Array:
     if not 0.0 < t < np.inf:
-        return (np.nan,) * 3
+        return np.full(3, np.nan)
     with mpmath.workdps(int(DIGITS + 4 * abs(np.log10(t)))):
         try:
-            return tuple(float(one) for one in jet(tree, mpmath.mpf(t), MANY_DIGITS, side=side))
+            return np.array([float(one) for one in jet(tree, mpmath.mpf(t), MANY_DIGITS, side=side)])
         except (ZeroDivisionError, ValueError, TypeError, OverflowError):
-            return (np.nan,) * 3
+            return np.full(3, np.nan)
 
 
 def _full(one: Array, like: Array) -> Array:

@@ -6,8 +6,8 @@ from typing import Any
 
 import mpmath
 
-from cvxpriv.divergences.jets import DIGITS, value_at
-from cvxpriv.divergences.tree import Node
+from cvxpriv.divergences.jets import DIGITS, constant_value, value_at
+from cvxpriv.divergences.tree import Call, Node, Product, T, add, constant, linear, scaled
 
 #: Range of k: the limits of a tree are read at t = 10^(2^k) or 10^(-2^k), to so many digits for each power of ten; and
 #: relative differences that count as zero, which leave half of these digits to cancel: 1e-60 log t is not constant.
@@ -16,8 +16,9 @@ SETTLED = mpmath.mpf(10) ** (5 - DIGITS - EACH // 2 * 2 ** DISTANCES[0])
 
 #: A value beyond this counts as infinite: an f may be 1e-250 around t = 1, and is divided by that.
 HUGE = mpmath.mpf(10) ** 400
-#: Differences whose ratio is at least this do not add up to anything finite.
-STEADY = 0.95
+#: Differences whose ratio is at least this do not add up to anything finite: it is 1 of log log t, and 0.9993 of
+#: (log t)^-0.001, whose limit is 0.
+STEADY = 0.9995
 #: Two conditions, of which one must hold: the extrapolation beyond the last value is this small, relative to the larger
 #: of 1 and the value, or the ratio of differences has settled. A power such as t^0.001 has not shown its limit yet.
 SMALL, RESTING = 1e-7, 1e-2
@@ -64,5 +65,19 @@ def limit_of_tree(tree: Node, direction: int) -> float:
     >>> limit_of_tree(call("log", T), -1)
     -inf
     """
+    tree = add(*(scaled(c, term) for term, c in linear(tree).items() if not _vanishes(term, direction)))
     powers = [direction * 2**k for k in DISTANCES]
     return limit_of((value_at(tree, mpmath.mpf(10) ** one, DIGITS + EACH * abs(one)) for one in powers), SETTLED)
+
+
+def _vanishes(term: Node, direction: int) -> bool:
+    """Return whether a term is a power of t that goes to 0, however slowly, times powers of log t and of what has a
+    limit other than 0."""
+    factors = [pair for pair in (term.factors if isinstance(term, Product) else ()) if not constant(pair[0])]
+    powers = [constant_value(exponent) for base, exponent in factors if base == T]
+    others = [base for base, _ in factors if base not in (T, Call("log", (T,)))]
+    return (
+        len(powers) == 1
+        and direction * powers[0] < 0
+        and all(0.0 < limit_of_tree(base, direction) < math.inf for base in others)
+    )

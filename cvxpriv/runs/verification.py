@@ -113,14 +113,14 @@ def _interval(interval: tuple[float, float]) -> tuple[float, float]:
 
 
 def _from_text(text: str) -> FDivergence:
-    """Return the divergence of a text; if the formula makes none, the function alone, whose checks show the reason."""
+    """Return the divergence of a text; if the formula makes none, the function alone, with the reason as its note."""
     try:
         return divergence(text)
-    except ModelError:
+    except ModelError as error:
         try:
             f = line_of(text).f
         except ModelError:
             f = None
         if f is None:
             raise
-        return FDivergence(text, f=Curve(np.nan, np.nan, f, 1.0).value, formula=text)
+        return FDivergence(text, f=Curve(np.nan, np.nan, f, 1.0).value, formula=text, notes=(str(error),))

@@ -114,10 +114,12 @@ class Norm(Atom):
         slope = bend = NOTHING
         for (w, _), (x, dx, _) in zip(self.parts, jets, strict=True):
             slope = slope + _product(w * np.sign(x) * _signless(x / value, self.a - 1.0), dx)
-        for (w, _), (x, dx, ddx) in zip(self.parts, jets, strict=True):
-            away = (dx - x / value * slope) ** 2 / value
-            bend = bend + _product(w * (self.a - 1.0) * _signless(x / value, self.a - 2.0), away)
+        for (w, _), (x, _, ddx) in zip(self.parts, jets, strict=True):
             bend = bend + _product(w * np.sign(x) * _signless(x / value, self.a - 1.0), ddx)
+        shares = [w * _signless(x / value, self.a - 2.0) for (w, _), (x, _, _) in zip(self.parts, jets, strict=True)]
+        for i, j in combinations(range(len(jets)), 2):
+            turn = wronskian(self.parts[i][1], self.parts[j][1], at, (jets[i], jets[j])) / value
+            bend = bend + (self.a - 1.0) * _product(_product(shares[i], turn), _product(shares[j], turn)) / value
         return value, slope, np.where(value > 0.0, bend, 0.0)
 
     def declare(self, writer: Writer) -> cp.Expression:

@@ -192,7 +192,8 @@ def _slope_noise(setting: DivergenceSetting, t: Array) -> Array:
     """Return the error of f': rounding, or the error of differences where f' is not given."""
     given = setting.f.fprime is not None or setting.f.partials is not None
     size = 1.0 + np.abs(setting.slopes(t))
-    return ROUNDING * size if given else 1e-9 * (size + np.abs(setting.values(t)) / t + 1.0 / t)
+    measured = setting.roughness * (size + np.abs(setting.values(t)) / t + 1.0 / t)
+    return ROUNDING * size if given else 1e-9 * measured
 
 
 def _is_kink(setting: DivergenceSetting, low: float, high: float) -> bool:

@@ -72,6 +72,13 @@ class DivergenceSetting:
         size = np.abs(self.values(np.array([0.25, 0.5, 2.0, 4.0]))).max()
         return float(size) if 0.0 < size < 1.0 else 1.0
 
+    @cached_property
+    def roughness(self) -> float:
+        """Rounding error of f in units of that of its value, at least 1: large terms may cancel within f."""
+        t, step = self.grid, 2.0**-44
+        off = np.abs(self.values(t * (1.0 + step)) - 2.0 * self.values(t) + self.values(t * (1.0 - step)))
+        return max(1.0, float(np.quantile(off / (ROUNDING * (1.0 + np.abs(self.values(t)))), 0.9)))
+
     def random(self, check: int) -> np.random.Generator:
         """Return the random numbers of one check, the same whichever other checks ran."""
         return np.random.default_rng([self.seed, check])
