@@ -149,8 +149,9 @@ def _sure(tree: Node) -> npt.NDArray[np.bool_]:
 
 @lru_cache(maxsize=256)
 def _atom_sure(curve: AtomCurve, along: Literal["p", "q"]) -> npt.NDArray[np.bool_]:
-    """Return whether an atom is right on each interval between `DISTANT` places, by many digits at its ends: a part
-    that cancels is lost from some distance on. Returns: One row each for the value and the two derivatives."""
+    """Return whether an atom is right on each interval between `DISTANT` places, by many digits at its ends.
+
+    A part that cancels is lost from some distance on. Returns: One row each for the value and the two derivatives."""
     ones, tree, side = np.ones_like(DISTANT), curve.tree, 1
     if along == "p":
         tree, side = adjoint(tree), -1

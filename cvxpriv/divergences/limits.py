@@ -71,8 +71,9 @@ def limit_of_tree(tree: Node, direction: int) -> float:
 
 
 def _vanishes(term: Node, direction: int) -> bool:
-    """Return whether a term is a power of t that goes to 0, however slowly, times powers of log t and of what has a
-    limit other than 0."""
+    """Return whether a term is a power of t that goes to 0, however slowly, times what is slower still.
+
+    That is powers of log t, and of what has a limit other than 0."""
     factors = [pair for pair in (term.factors if isinstance(term, Product) else ()) if not constant(pair[0])]
     powers = [constant_value(exponent) for base, exponent in factors if base == T]
     others = [base for base, _ in factors if base not in (T, Call("log", (T,)))]
