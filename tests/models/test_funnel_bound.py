@@ -443,6 +443,28 @@ def test_a_lost_symbol_is_released_as_it_is() -> None:
     assert mechanism[2].max() == 1.0
 
 
+@pytest.mark.parametrize("missing", [1e-15, 1e-13, 1e-11, 5e-10])
+def test_a_rounding_that_is_missing_from_the_rate_adds_no_output(missing: float) -> None:
+    """Sixteen outputs of mass 1e-11 made a proved mechanism too wide for Y, and the solve went on without it."""
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        size = int(rng.integers(6, 17))
+        p_x, mechanism = rng.dirichlet(np.ones(size)), rng.dirichlet(np.full(size + 1, 0.5), size)
+        mechanism[rng.random(mechanism.shape) < 0.3] = 0.0
+        mechanism[:, 0] += mechanism.sum(axis=1) == 0.0
+        mechanism /= mechanism.sum(axis=1, keepdims=True)
+        rate = utility(p_x, mechanism) + missing
+        found = mixed_to_rate(mechanism, p_x, rate)
+        assert found.shape == mechanism.shape
+        assert rate <= utility(p_x, found) <= rate + 1e-11
+        assert np.abs(found - mechanism).max() < 1e-6
+
+
+def test_the_optimum_at_a_fraction_that_rounds_is_kept() -> None:
+    found = bound(datasets.heart_failure(), 0.6 * entropy(datasets.heart_failure().p_x), 1e-8, 60.0)
+    assert found.mechanism.shape[1] <= 17
+
+
 def test_mixing_reaches_the_rate_and_not_much_more() -> None:
     p_x = np.array([0.5, 0.3, 0.2])
     rate = 0.7 * entropy(p_x)

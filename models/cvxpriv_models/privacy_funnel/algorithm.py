@@ -166,12 +166,6 @@ def initial_state(problem: Problem, log_u: Array) -> dict[str, Array]:
     return closed_form.complete(log_u, problem.p_s_given_x)
 
 
-def log_joint(problem: Problem, mechanisms: Array) -> Array:
-    """Return log P(X, Y) of mechanisms P(Y|X), (starts, |X|, |Y|); empty cells are at the floor."""
-    joint = problem.p_x[:, None] * mechanisms
-    return np.asarray(np.maximum(np.log(joint, out=np.full_like(joint, -np.inf), where=joint > 0), closed_form.FLOOR))
-
-
 def _acceleration(problem: Problem, method: str, accelerate: str, constraints: Constraints) -> Accelerator | None:
     if accelerate == "none":
         return None

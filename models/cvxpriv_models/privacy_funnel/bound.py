@@ -290,6 +290,7 @@ class Prover:
     def _mechanism(self, generated: Generated, rate: float) -> Array:
         """The columns in use as a mechanism with I(X;Y) >= R; what rounding takes from the rate is added again."""
         p_x, columns, weights = self.pricing.p_x, generated.columns, generated.weights
+        tried = list[Array]()
         for nudge in NUDGES:
             if nudge > NUDGES[0]:
                 self._move(rate + nudge)
@@ -299,7 +300,8 @@ class Prover:
             mechanism = mechanism_of(columns, weights, p_x)
             if utility(p_x, mechanism) >= rate + ROOM:
                 return mechanism
-        return mixed_to_rate(mechanism, p_x, rate + ROOM)
+            tried.append(mechanism)
+        return mixed_to_rate(max(tried, key=lambda one: utility(p_x, one)), p_x, rate + ROOM)
 
     def _merged(self, rate: float, gap: float, mechanism: Array, known: float, clock: Clock) -> Iterator[_Proof]:
         """Proofs for the table with private symbols merged: Y tells no more of groups of them than of them.

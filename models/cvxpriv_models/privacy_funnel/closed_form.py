@@ -36,6 +36,18 @@ _RAISED = 2.0**200
 _LOW_MASS = FLOOR + 40.0
 
 
+def log_joint(p: Array, mechanisms: Array) -> Array:
+    """log P(X, Y) of mechanisms P(Y|X), (..., |X|, |Y|); empty cells are at the floor."""
+    joint = p[:, None] * mechanisms
+    return np.asarray(np.maximum(np.log(joint, out=np.full_like(joint, -np.inf), where=joint > 0), FLOOR))
+
+
+def rows_of(log_u: Array) -> Array:
+    """P(Y|X), (|X|, |Y|), of one start's log P(X, Y); a cell at the floor is empty."""
+    joint = np.where(log_u > FLOOR, np.exp(log_u), 0.0)
+    return np.asarray(joint / joint.sum(axis=1, keepdims=True))
+
+
 def expectation(log_u: Array, s: Array) -> Array:
     """q block, PF Algorithm 1: ``phi = log u - S' log(S u)``. `log_u`: (B, M, N). `s`: P(s | x), (K, M). Returns: phi,
     (B, M, N): what the u block needs of ``q_ijk = s_ki u_ij / sum_i' s_ki' u_i'j``.

@@ -20,6 +20,8 @@ from cvxpriv.numerics.arrays import Array, IntArray
 from cvxpriv.numerics.simplex import simplex_grid
 from cvxpriv.tables.information import entropy, mutual_information
 
+from . import closed_form
+from .interior import feasible_rows
 from .pricing_search import TINY, pairs
 
 HALVINGS = 60
@@ -49,6 +51,12 @@ STEPS, SOLVED = 10, 1e-11
 
 AHEAD = 2e-14
 """Distance above the rate at which the columns are designed, in nats: they keep the rate after rounding too."""
+
+ROUNDED = 1e-9
+"""Distance below the rate, in nats, that rounding explains."""
+
+TILTED = 3e-13
+"""Distance above the rate to which a mechanism is tilted, in nats: thrice the accuracy of the tilting."""
 
 LONGEST = 0.8
 """Longest step towards an empty cell."""
@@ -87,12 +95,20 @@ def mechanism_of(columns: Array, weights: Array, p_x: Array) -> Array:
     return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
 
+def tilted_to_rate(log_u: Array, p_x: Array, rate: float) -> Array:
+    """log P(X, Y), (|X|, |Y|), with its own posteriors sharpened, until I(X;Y) >= `rate` but for a root's accuracy."""
+    return np.asarray(feasible_rows(log_u[None], p_x, rate - entropy(p_x) + TILTED)[0])
+
+
 def mixed_to_rate(mechanism: Array, p_x: Array, rate: float) -> Array:
     """The mechanism, mixed with the release of X itself by no more than I(X;Y) >= `rate` takes.
 
     With probability 1 - t the output is that of `mechanism`, with probability t it is X, under symbols of its own. At
-    `rate` = H(X) it is the identity.
+    `rate` = H(X) it is the identity. What rounding took from the rate is made up for without other symbols.
     """
+    short = rate - utility(p_x, mechanism)
+    if 0.0 < short <= ROUNDED < entropy(p_x) - rate:
+        mechanism = closed_form.rows_of(tilted_to_rate(closed_form.log_joint(p_x, mechanism), p_x, rate))
     if utility(p_x, mechanism) >= rate:
         return mechanism
     identity, low, high = np.eye(len(p_x)), 0.0, 1.0

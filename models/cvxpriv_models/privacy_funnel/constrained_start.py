@@ -11,7 +11,7 @@ from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.schedules.history import Context
 
-from . import algorithm, optimum
+from . import closed_form
 from .algorithm import Constraints
 from .bound import FunnelBound
 from .constrained_bound import ConstrainedBound, fitted
@@ -39,14 +39,14 @@ def constrained_start(
     begin = in_place(fitted(problem, found.mechanism), constraints, known)
     moved = brought_inside(begin, constraints, known)
     if best(problem, constraints, found, moved, tol):
-        return [settled(algorithm.log_joint(problem, moved[None]))]
-    log_u = algorithm.log_joint(problem, begin[None])
+        return [settled(closed_form.log_joint(problem.p_x, moved[None]))]
+    log_u = closed_form.log_joint(problem.p_x, begin[None])
     try:
         state, context = work(log_u)
     except (ModelError, SolverFailure):  # a start among others: they say what is wrong
         return []
     inside = not found.ignored and not missed(moved, constraints, known)
-    lower = problem.leakage(begin) < problem.leakage(optimum.rows_of(state["log_u"][0]))
+    lower = problem.leakage(begin) < problem.leakage(closed_form.rows_of(state["log_u"][0]))
     if inside and lower and problem.utility(begin) >= problem.rate - FEASIBLE:
         state = {**state, "log_u": log_u}
     return [(state, context)]

@@ -30,7 +30,7 @@ from cvxpriv.schedules.history import Context
 from cvxpriv.schedules.problem_starts import pieces, run_each
 from cvxpriv.tables.joint import JointTable
 
-from . import algorithm, optimum
+from . import algorithm, closed_form, optimum
 from .bound import FunnelBound, bound
 from .cells import Cells
 from .constrained_bound import bound_under
@@ -260,7 +260,7 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         exact = who.name == "closed_form" and not self.constraints and blocks == "aem"
         end = bool(done) and (under is None or under.fits(self.problem.size_y))
         if done and proved is not None and not end:
-            end = best(self.problem, self.constraints, proved, optimum.rows_of(done[0][0]["log_u"][0]), tol)
+            end = best(self.problem, self.constraints, proved, closed_form.rows_of(done[0][0]["log_u"][0]), tol)
         usual = 0 if end else 30 if exact else 4 if self.constraints else 1
         count = usual if starts is None else starts
         if count:

@@ -54,7 +54,7 @@ def _start_of(problem: Problem, found: FunnelBound) -> Array | None:
     spare = problem.size_y - found.mechanism.shape[1]
     if spare < 0:
         return None
-    log_u = algorithm.log_joint(problem, np.pad(found.mechanism, ((0, 0), (0, spare)))[None])
+    log_u = closed_form.log_joint(problem.p_x, np.pad(found.mechanism, ((0, 0), (0, spare)))[None])
     if spare:  # empty outputs stand at the posterior of the heaviest one: at any other they would count as a residual
         heaviest = log_u[0, :, int((problem.p_x @ found.mechanism).argmax())]
         held = heaviest > closed_form.FLOOR
@@ -98,7 +98,7 @@ def polished(
         ends.append((state, context))
         if large or len(ends) == MOST_RUNS or context.ended or clock.over():
             break
-        log_u = _freed(problem, rows_of(state["log_u"][0]), found.lower, tol, clock)
+        log_u = _freed(problem, closed_form.rows_of(state["log_u"][0]), found.lower, tol, clock)
     return ends
 
 
@@ -121,13 +121,7 @@ def _freed(problem: Problem, mechanism: Array, lower: float, tol: float, clock: 
     found = generation.run(tol, clock.over, idle_below=tol)
     better = mixed_to_rate(mechanism_of(found.columns, found.weights, problem.p_x), problem.p_x, problem.rate)
     spare = problem.size_y - better.shape[1]
-    return None if spare < 0 else algorithm.log_joint(problem, np.pad(better, ((0, 0), (0, spare)))[None])
-
-
-def rows_of(log_u: Array) -> Array:
-    """P(Y|X), (|X|, |Y|), of one start's log P(X, Y); a cell at the floor is empty."""
-    joint = np.where(log_u > closed_form.FLOOR, np.exp(log_u), 0.0)
-    return np.asarray(joint / joint.sum(axis=1, keepdims=True))
+    return None if spare < 0 else closed_form.log_joint(problem.p_x, np.pad(better, ((0, 0), (0, spare)))[None])
 
 
 def free_symbol(problem: Problem, mechanism: Array, lower: float | None = None) -> float:

@@ -20,7 +20,7 @@ from cvxpriv.runs.codec import decoded
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun, restored
 from cvxpriv.tables.documents import table_of
 
-from . import algorithm, optimum
+from . import algorithm, closed_form, optimum
 from .bound import FunnelBound
 from .facts import funnel_facts
 from .kkt import PointResiduals
@@ -54,7 +54,7 @@ class FunnelRun(MechanismRun[Problem, Settings]):
     @cached_property
     def mechanism(self) -> Array:
         """P(Y|X), (|X|, |Y|), rows sum to 1."""
-        return optimum.rows_of(self.state["log_u"])
+        return closed_form.rows_of(self.state["log_u"])
 
     @cached_property
     def leakage(self) -> float:

@@ -26,7 +26,7 @@ from . import algorithm, closed_form, optimum
 from .algorithm import Constraints
 from .baselines import agglomerative, quickly_merged
 from .bound import FunnelBound
-from .interior import feasible_rows
+from .columns import tilted_to_rate
 from .most_told import most_told
 from .problem import Problem
 from .run import FunnelRun, Settings
@@ -34,8 +34,6 @@ from .starts import feasible_starts, softened
 
 #: Distance below the rate allowed for a start: the rounding of a mechanism's rows in a file.
 FEASIBLE = 1e-9
-#: Distance above the rate, nats, to which a start just below it is tilted: thrice the accuracy of the tilting.
-TILTED = 3e-13
 #: Shares of P(Y) that are mixed in until rounding leaves the constraints alone.
 MIXED = (0.0, *(2.0**power for power in range(-50, -35, 3)))
 #: Shares of a start that are left when it is mixed with P(Y), until it satisfies the constraints.
@@ -55,7 +53,7 @@ def initial(
     """
     if init is not None:
         mechanisms = _required(problem, init)
-        return algorithm.log_joint(problem, mechanisms), ["init"] * len(mechanisms)
+        return closed_form.log_joint(problem.p_x, mechanisms), ["init"] * len(mechanisms)
     log_u = feasible_starts(problem.p_x, problem.rate, problem.size_y, starts, seed)
     origins = ["random"] * starts
     sharp = _clusters(problem) if clustered else None
@@ -172,7 +170,7 @@ def _priced(
     """
     lower = None if bound is None else bound.lower
     for one in near:
-        residual[one] = max(residual[one], optimum.free_symbol(problem, optimum.rows_of(log_u[one]), lower))
+        residual[one] = max(residual[one], optimum.free_symbol(problem, closed_form.rows_of(log_u[one]), lower))
         if residual[one] <= tol:
             return np.array([one])
     return near[residual[near].argsort(kind="stable")]
@@ -182,10 +180,10 @@ def _at_the_rate(problem: Problem, log_u: Array) -> Array:
     """Return every start with I(X;Y) >= R in doubles: the passes may end a rounding of their sums below it."""
     result = log_u.copy()
     for start, joint in enumerate(log_u):
-        short = problem.rate - problem.utility(optimum.rows_of(joint))
+        short = problem.rate - problem.utility(closed_form.rows_of(joint))
         if 0.0 < short <= FEASIBLE < problem.table.entropy_x - problem.rate:
-            tilted = feasible_rows(joint[None], problem.p_x, problem.target + TILTED)[0]
-            if problem.utility(optimum.rows_of(tilted)) >= problem.rate:
+            tilted = tilted_to_rate(joint, problem.p_x, problem.rate)
+            if problem.utility(closed_form.rows_of(tilted)) >= problem.rate:
                 result[start] = tilted
     return result
 
@@ -194,14 +192,14 @@ def _brought_inside(problem: Problem, constraints: Constraints, log_u: Array) ->
     """Return every start with ready constraints kept to the bit, unless that costs more than rounding of the rate."""
     known, result = Known.of_table(problem.table), log_u.copy()
     for start, joint in enumerate(log_u):
-        mechanism = optimum.rows_of(joint)
+        mechanism = closed_form.rows_of(joint)
         moved, kept = brought_inside(mechanism, constraints, known), joint
         for share in MIXED:  # a logarithm rounds too: what is kept is looked at as it is read again
-            if moved is mechanism or not missed(optimum.rows_of(kept), constraints, known):
+            if moved is mechanism or not missed(closed_form.rows_of(kept), constraints, known):
                 break
             mixed = (1.0 - share) * moved + share * (problem.p_x @ moved)
-            kept = algorithm.log_joint(problem, mixed[None])[0]
-        if problem.utility(optimum.rows_of(kept)) >= problem.rate - FEASIBLE:
+            kept = closed_form.log_joint(problem.p_x, mixed[None])[0]
+        if problem.utility(closed_form.rows_of(kept)) >= problem.rate - FEASIBLE:
             result[start] = kept
     return result
 
@@ -265,5 +263,5 @@ def _begun_again(problem: Problem, constraints: Constraints, log_u: Array) -> It
     _, telling = most_told(problem, constraints)
     if telling is not None and telling.shape[1] <= problem.size_y:
         begin = np.pad(telling, ((0, 0), (0, problem.size_y - telling.shape[1])))
-        yield algorithm.log_joint(problem, shrunk(begin)[None])
-    yield algorithm.log_joint(problem, np.stack([shrunk(one) for one in map(optimum.rows_of, log_u)]))
+        yield closed_form.log_joint(problem.p_x, shrunk(begin)[None])
+    yield closed_form.log_joint(problem.p_x, np.stack([shrunk(one) for one in map(closed_form.rows_of, log_u)]))
