@@ -242,8 +242,9 @@ class Block:
             raise ModelError(f"block {self.name!r}: {conflict}") from failure
 
     def _program(self, structure: Hashable, solver: str, options: Mapping[str, Any]) -> FastProblem | None:
-        """Return the fast program of a structure, made at its second solve; None before, or without a fast path. A
-        structure that is solved once, as pruning makes many, is not worth a second compilation.
+        """Return the fast program of a structure, made at its second solve; None before, or without a fast path.
+
+        A structure that is solved once, as pruning makes many, is not worth a second compilation.
         """
         key = (structure, solver, tuple(sorted(options.items())))
         if key not in self._programs:

@@ -28,10 +28,12 @@ PRICE, SLACK = "price of slack", "slack"
 
 @dataclass(eq=False)
 class Convexified:
-    """A problem made convex around the values of its variables. `slack`: Whether constraints that are not convex may be
-    violated at a price. `bounding`: See `Tangents`. `tangents`: Those of the latest declaration. `split`: Number of
-    tangents that the objective and each constraint took; 0 is a convex one, which stays as it is. `slacks`: The
-    tangents of the latest declaration.
+    """A problem made convex around the values of its variables.
+
+    `slack`: Whether constraints that are not convex may be violated at a price.
+    `tangents`: Those of the latest declaration.
+    `split`: Number of tangents that the objective and each constraint took; 0 is a convex one, which stays as it is.
+    `slacks`: The tangents of the latest declaration.
     """
 
     problem: cp.Problem

@@ -32,9 +32,11 @@ SHOWN = 100
 
 @dataclass(frozen=True, eq=False)
 class Tangent:
-    """The tangent of one atom in its arguments: constant + sum of slopes times arguments. `constant`: Name of the
-    constant's Parameter. `slopes`: Names of the Parameters of the arguments that are not constant. `signs`: Sign of
-    each slope: +1 where it is known not to be negative, -1 not to be positive, else 0.
+    """The tangent of one atom in its arguments: constant + sum of slopes times arguments.
+
+    `constant`: Name of the constant's Parameter.
+    `slopes`: Names of the Parameters of the arguments that are not constant.
+    `signs`: Sign of each slope: +1 where it is known not to be negative, -1 not to be positive, else 0.
     """
 
     atom: Atom
@@ -64,9 +66,9 @@ class Tangent:
 
 @dataclass(eq=False)
 class Tangents:
-    """Convex bounds of expressions, and the tangents that they are made with. `domains`: The domains of the atoms that
-    have become tangents. `bounding`: False asks for less, the same directional derivatives at the point: a product then
-    is its sum with one factor moving at a time, and need not be a difference of convex functions.
+    """Convex bounds of expressions, and the tangents that they are made with.
+
+    `domains`: The domains of the atoms that have become tangents.
     """
 
     bounding: bool = True

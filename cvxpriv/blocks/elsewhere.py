@@ -25,7 +25,10 @@ SHORTEST = 0.001
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """A process in which solvers run. `seconds`: Seconds for each call of a solver."""
+    """A process in which solvers run.
+
+    `seconds`: Seconds for each call of a solver.
+    """
 
     seconds: float
     worker: Worker = field(default_factory=Worker, compare=False)

@@ -26,9 +26,10 @@ NOTICEABLE = 1e-6
 
 @dataclass(frozen=True)
 class Conflict:
-    """Constraints that cannot hold together, while any fewer of them can. `alone`: Least amount by which each
-    constraint would have to be relaxed if the others stay, in the units of its inequality; inf where relaxing it does
-    not help.
+    """Constraints that cannot hold together, while any fewer of them can.
+
+    `alone`: Least amount by which each constraint would have to be relaxed if the others stay, in the units of its
+    inequality; inf where relaxing it does not help.
     """
 
     alone: Mapping[str, float]
@@ -45,7 +46,9 @@ class Conflict:
 
 @dataclass(frozen=True)
 class Infeasibility:
-    """The reason why a block with constraints has no solution. `conflicts`: The conflicts, disjoint; at least one.
+    """The reason why a block with constraints has no solution.
+
+    `conflicts`: The conflicts, disjoint; at least one.
     `together`: The constraints that give way when the sum of all slacks is smallest, with their amounts: relaxed by
     these, and only by these, all constraints hold at once.
     """
@@ -65,8 +68,9 @@ class Infeasibility:
 
 def explain(declaration: Declaration, solvers: Sequence[str] = DEFAULT_CHAIN) -> Infeasibility | None:
     """Return the constraints of a declaration that cannot hold; None where they can, or the block fails without them.
-    `declaration`: The declaration with constraints (`with_constraint`), whose Parameters have their values. `solvers`:
-    The chain to solve the relaxed problems with.
+
+    `declaration`: The declaration with constraints (`with_constraint`), whose Parameters have their values.
+    `solvers`: The chain to solve the relaxed problems with.
     """
     search = _Search(declaration, solvers)
     everything = tuple(declaration.added)
@@ -127,9 +131,10 @@ class _Search:
         return np.inf if slacks is None else self.amount(name, slacks)
 
     def least(self, names: Sequence[str], held: Sequence[str] = ()) -> dict[str, float] | None:
-        """Return the slacks of smallest sum, by constraint, with which constraints hold; None if there are none. The
-        constraints in `held` and the block's own are not relaxed; the other ones are left out. The objective gives only
-        its domain.
+        """Return the slacks of smallest sum, by constraint, with which constraints hold; None if there are none.
+
+        The constraints in `held` and the block's own are not relaxed; the other ones are left out. The
+        objective gives only its domain.
         """
         declaration, added = self.declaration, self.declaration.added
         every = {label for labels in added.values() for label in labels}

@@ -25,8 +25,9 @@ from cvxpriv.numerics.arrays import Array, Values
 
 
 class RealProblem(cp.Problem):  # type: ignore[misc]  # cvxpy has no types
-    """A problem in real variables that stands for one with complex numbers. `wholes`: For each complex variable, by id:
-    the variable, and its expression in the real ones.
+    """A problem in real variables that stands for one with complex numbers.
+
+    `wholes`: For each complex variable, by id: the variable, and its expression in the real ones.
     """
 
     wholes: dict[int, tuple[cp.Variable, cp.Expression]]
@@ -92,9 +93,16 @@ Names = Mapping[str, cp.Variable]
 
 @dataclass(eq=False)
 class Part:
-    """A problem in some of its variables. `problem`: The whole problem; its variables hold the values at which
-    Parameters are computed. `own`, `others`: The variables that it solves for, and the fixed ones. `parameters`: Each
-    Parameter with the expression of the fixed variables that it replaces.
+    """A problem in some of its variables.
+
+    Attributes
+    ----------
+    problem : cvxpy.Problem
+        The whole problem; its variables hold the values at which Parameters are computed.
+    own, others : mapping of str to cvxpy.Variable
+        The variables that it solves for, and the fixed ones.
+    parameters : mapping of str to (cvxpy.Parameter, cvxpy.Expression)
+        Each Parameter with the expression of the fixed variables that it replaces.
     """
 
     problem: cp.Problem

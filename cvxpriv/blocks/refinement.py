@@ -23,6 +23,7 @@ class Refinement:
     `parameters` takes its first cuts.
     `gap`: Gap at which rounds stop: bound and objective differ by at most this, relative to max(1, |objective|).
     `rounds`: Largest number of rounds.
+
     `repair` must give variables that the cuts bound their true values, so that the declared objective at repaired
     values is the true one.
     """
@@ -47,8 +48,9 @@ class Round:
 
 def solve_refined(refinement: Refinement, once: Callable[[Values], Round], view: Values) -> Solution:
     """Solve, refine and solve again; return the best solution with `rounds`, `gap`, `bound` and `refined` filled in.
-    `once`: Maps one start of the state to a `Round`. `view`: One start of the state; it may hold cuts of an earlier
-    solve.
+
+    `once`: Maps one start of the state to a `Round`.
+    `view`: One start of the state; it may hold cuts of an earlier solve.
     """
     cuts: Values = {}
     found = once(view)

@@ -31,9 +31,12 @@ ORDINARY, MOST_POWER = 3, 250
 
 @dataclass(frozen=True)
 class Analysis:
-    """The analysis of an f that was typed as text. `formula`: The text, with the multiple of t - 1 that was taken away.
-    `convexity`: {"proved", "not refuted"}. `notes`: Remarks on how convexity is known, the parts of the form, and the
-    changes that were made."""
+    """The analysis of an f that was typed as text.
+
+    `formula`: The text, with the multiple of t - 1 that was taken away.
+    `convexity`: {"proved", "not refuted"}.
+    `notes`: Remarks on how convexity is known, the parts of the form, and the changes that were made.
+    """
 
     formula: str
     curve: Curve

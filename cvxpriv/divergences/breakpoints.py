@@ -26,9 +26,12 @@ MOST_CELLS = 4096
 
 @dataclass(frozen=True)
 class Roots:
-    """The places where a tree changes its sign on (0, inf). `at`: The places in ascending order, in many digits.
-    `complete`: Whether it is proved that there are no others. `touching`: Places where it may be 0 without a change of
-    sign."""
+    """The places where a tree changes its sign on (0, inf).
+
+    `at`: The places in ascending order, in many digits.
+    `complete`: Whether it is proved that there are no others.
+    `touching`: Places where it may be 0 without a change of sign.
+    """
 
     at: tuple[Any, ...]
     complete: bool
@@ -37,8 +40,12 @@ class Roots:
 
 @dataclass(frozen=True)
 class Branches:
-    """f as one tree without abs, max and min on each interval between breakpoints. `at`: The breakpoints in ascending
-    order. `trees`: One tree more than breakpoints. `complete`: Whether it is proved that no other breakpoint exists."""
+    """f as one tree without abs, max and min on each interval between breakpoints.
+
+    `at`: The breakpoints in ascending order.
+    `trees`: One tree more than breakpoints.
+    `complete`: Whether it is proved that no other breakpoint exists.
+    """
 
     at: tuple[Any, ...]
     trees: tuple[Node, ...]

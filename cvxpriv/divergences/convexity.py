@@ -52,9 +52,12 @@ CANDIDATES = 6
 
 @dataclass(frozen=True)
 class Convexity:
-    """The result of a test of f'' for its sign. `verdict`: {"proved", "refuted", "not refuted"}. `cells`: Number of
-    intervals that were examined; 0 where f'' is rational and decided exactly. `t`, `curvature`: A point where f is not
-    convex, and its f'' there, or the fall of its slope."""
+    """The result of a test of f'' for its sign.
+
+    `verdict`: {"proved", "refuted", "not refuted"}.
+    `cells`: Number of intervals that were examined; 0 where f'' is rational and decided exactly.
+    `t`, `curvature`: A point where f is not convex, and its f'' there, or the fall of its slope.
+    """
 
     verdict: Literal["proved", "refuted", "not refuted"]
     cells: int = 0
@@ -159,7 +162,9 @@ def _refuted(
     tree: Node, low: Array, high: Array, most: Array, inverse: bool, every: bool
 ) -> tuple[float, float] | None:
     """Return a point where f'' is negative in many digits, first from the enclosures, then from the middle of some.
-    `every`: Look at the middle of each interval: enclosures that exceed what doubles hold give no order."""
+
+    `every`: Look at the middle of each interval: enclosures that exceed what doubles hold give no order.
+    """
     if not low.size:
         return None
     certain = np.flatnonzero(most < 0.0)

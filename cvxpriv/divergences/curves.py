@@ -35,7 +35,10 @@ DISTANT = 10.0 ** np.concatenate([-DECADES[::-1], DECADES])
 @dataclass(frozen=True)
 class Curve:
     """The numerical functions that a divergence needs of f: doubles where intervals show them right, else many digits.
-    `at_zero`, `slope_at_infinity`: The limits f(0+), and of f(t)/t at infinity. `unit`: f is so many times the tree."""
+
+    `at_zero`, `slope_at_infinity`: The limits f(0+), and of f(t)/t at infinity.
+    `unit`: f is so many times the tree.
+    """
 
     at_zero: float
     slope_at_infinity: float
@@ -137,8 +140,10 @@ class AtomCurve(Curve):
 
 @lru_cache(maxsize=256)
 def _sure(tree: Node) -> npt.NDArray[np.bool_]:
-    """Return whether doubles are right on each interval between `PLACES`, by interval arithmetic at its ends. Returns:
-    One row each for the value and the two derivatives."""
+    """Return whether doubles are right on each interval between `PLACES`, by interval arithmetic at its ends.
+
+    Returns: One row each for the value and the two derivatives.
+    """
     floor, found = (PLACES < AROUND) & (PLACES > 1.0 / AROUND), []
     with np.errstate(all="ignore"):
         for middle, off in (_middle(one, PLACES) for one in jet(tree, Interval(PLACES, PLACES), INTERVALS)):

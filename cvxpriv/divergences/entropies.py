@@ -130,8 +130,10 @@ class Entropies:
 
 
 def _weights(matrix: Array, right: list[mpmath.mpf]) -> dict[int, mpmath.mpf] | None:
-    """Return weights >= 0 by column that make up `right`; None where there are none. A linear program is blind to what
-    is 1e-7 of the largest part: the next one is on the scale of what is left."""
+    """Return weights >= 0 by column that make up `right`; None where there are none.
+
+    A linear program is blind to what is 1e-7 of the largest part: the next one is on the scale of what is left.
+    """
     used, rest = np.zeros(0, dtype=int), right
     for _ in range(SCALES):
         scale = max(map(abs, rest))

@@ -35,9 +35,13 @@ DIGITS = 60
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of number, by its operations. `number`: Maps a node without t to a number. `log1p`: log(1 + x), which
-    keeps the digits of a small x. `power`: Maps (number, exponent as a number, exponent as a fraction or None) to the
-    power. `largest`: Maps (jets, side) to the jet of the largest value; `side` is +1 or -1."""
+    """A kind of number, by its operations.
+
+    `number`: Maps a node without t to a number.
+    `log1p`: log(1 + x), which keeps the digits of a small x.
+    `power`: Maps (number, exponent as a number, exponent as a fraction or None) to the power.
+    `largest`: Maps (jets, side) to the jet of the largest value; `side` is +1 or -1.
+    """
 
     number: Callable[[Node], Any]
     exp: Callable[[Any], Any]

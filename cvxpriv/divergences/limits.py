@@ -25,10 +25,12 @@ SMALL, RESTING = 1e-7, 1e-2
 
 
 def limit_of(values: Iterable[Any], noise: float) -> float:
-    """Return the limit of a sequence of floats or mpmath numbers, and take no more of them than are needed. When the
-    argument is squared each time, a logarithm's differences double, those of log log stay, those of 1/log halve, and
-    those of a power that vanishes shrink faster than any of them. NaN where none of this has shown. `values`: Values at
-    10^(d 2^k), k = 0, 1, ... `noise`: Relative differences up to this count as zero.
+    """Return the limit of a sequence of floats or mpmath numbers, and take no more of them than are needed.
+
+    When the argument is squared each time, a logarithm's differences double, those of log log stay, those of 1/log
+    halve, and those of a power that vanishes shrink faster than any of them. NaN where none of this has shown.
+
+    `values`: Values at 10^(d 2^k), k = 0, 1, ... `noise`: Relative differences up to this count as zero.
 
     >>> limit_of((math.log(2.0 + 10.0**-k) for k in (1, 2, 4, 8, 16, 32)), 1e-12)
     0.693147...

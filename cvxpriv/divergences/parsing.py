@@ -64,16 +64,19 @@ OTHER_NAMES = {
 
 @dataclass(frozen=True)
 class Line:
-    """The parsed content of a line of text. `denominators`: The denominators, and the bases of negative powers, as
-    typed."""
+    """The parsed content of a line of text.
+
+    `denominators`: The denominators, and the bases of negative powers, as typed.
+    """
 
     f: Node
     denominators: tuple[Node, ...]
 
 
 def line_of(text: str) -> Line:
-    """Return the tree in `T` that a line of text stands for. The text may hold t, pi, e, numbers, + - * / **,
-    parentheses, and the functions log, exp, sqrt, abs, pos, max, min.
+    """Return the tree in `T` that a line of text stands for.
+
+    The text may hold t, pi, e, numbers, + - * / **, parentheses, and the functions log, exp, sqrt, abs, pos, max, min.
 
     >>> line_of("t + t").f == line_of("2*t").f
     True

@@ -89,6 +89,7 @@ class _Unknown:
 
 def bend_at_least_zero(tree: Node, low: float, high: float) -> tuple[bool, float] | None:
     """Return whether f'' >= 0 on (low, high), and a t where it is negative, else any; None where this does not tell.
+
     The interval is widened by rounding, so that True holds on all of it; a t beside it refutes nothing.
 
     >>> from cvxpriv.divergences.parsing import line_of

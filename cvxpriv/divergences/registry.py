@@ -29,8 +29,10 @@ FORMULA = "*/+()"
 
 
 def names() -> tuple[str, ...]:
-    """Return every name that `divergence` knows; those that take a number end in `:<number>`. Those of other packages
-    come last."""
+    """Return every name that `divergence` knows; those that take a number end in `:<number>`.
+
+    Those of other packages come last.
+    """
     return (*BUILT_IN, *(f"{family}:<number>" for family in FAMILIES), *extensions(GROUP))
 
 

@@ -23,10 +23,13 @@ FAR_CANCELLING, FAR = 1e8, 1e150
 
 @dataclass(frozen=True)
 class Slopes:
-    """Derivatives of x f(q/x), element by element. `in_x`, `in_q`: Map (x, q) to the first and second derivative in x,
-    and in q. They warn where they divide by 0: callers hold one `np.errstate` around a whole update. `steep_x`,
-    `steep_q`: Whether f_x falls to -inf as x falls to 0 at q = 1, and f_q as q falls to 0 at x = 1. Where they do, no
-    cell of an optimum is 0."""
+    """Derivatives of x f(q/x), element by element.
+
+    `in_x`, `in_q`: Map (x, q) to the first and second derivative in x, and in q. They warn where they divide by 0:
+    callers hold one `np.errstate` around a whole update.
+    `steep_x`, `steep_q`: Whether f_x falls to -inf as x falls to 0 at q = 1, and f_q as q falls to 0 at x = 1. Where
+    they do, no cell of an optimum is 0.
+    """
 
     in_x: Evaluate
     in_q: Evaluate

@@ -34,8 +34,10 @@ def _staying(divergence: FDivergence) -> Array:
 
 
 def tangents(divergence: FDivergence, points: Array) -> tuple[Array, Array]:
-    """Return the tangents at t = points as coefficients of p and of q, each of the shape of `points`. One that is not
-    finite, for f may overflow far out, is replaced by the tangent at t = 1."""
+    """Return the tangents at t = points as coefficients of p and of q, each of the shape of `points`.
+
+    One that is not finite, for f may overflow far out, is replaced by the tangent at t = 1.
+    """
     with np.errstate(all="ignore"):
         of_p, of_q = divergence.gradients(1.0 / np.maximum(points, 1.0), np.minimum(points, 1.0))
     middle_p, middle_q = divergence.gradients(np.ones(1), np.ones(1))
@@ -44,9 +46,12 @@ def tangents(divergence: FDivergence, points: Array) -> tuple[Array, Array]:
 
 
 def refined(divergence: FDivergence, points: Array, p: Array, q: Array) -> Array:
-    """Return the points for the next round: three new ones for each cell in the place of the slackest three. `points`,
-    (cells, slots): Points, as `starting_points` or this function returned them. `p`, `q`, (cells,): The solver's
-    unrepaired values: tangents belong where its model was wrong. Cells without mass keep theirs."""
+    """Return the points for the next round: three new ones for each cell in the place of the slackest three.
+
+    `points`, (cells, slots): Points, as `starting_points` or this function returned them.
+    `p`, `q`, (cells,): The solver's unrepaired values: tangents belong where its model was wrong. Cells without mass
+    keep theirs.
+    """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         t = np.clip(np.maximum(q, 0.0) / np.maximum(p, 0.0), 1.0 / REACH, REACH)
     moved = ~np.isnan(t)

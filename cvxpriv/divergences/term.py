@@ -44,9 +44,11 @@ FINEST = 1e-11
 
 @dataclass(frozen=True)
 class TermForm:
-    """The parts of a declaration that a term adds. `expression`: sum p f(q/p), convex; under tangents a variable's sum,
-    bounded from below by them. `constraints`, `variables`, `parameters`: Objects to merge into those of the
-    declaration."""
+    """The parts of a declaration that a term adds.
+
+    `expression`: sum p f(q/p), convex; under tangents a variable's sum, bounded from below by them.
+    `constraints`, `variables`, `parameters`: Objects to merge into those of the declaration.
+    """
 
     expression: cp.Expression
     constraints: Mapping[str, cp.Constraint]
@@ -56,10 +58,14 @@ class TermForm:
 
 @dataclass(frozen=True)
 class DivergenceTerm:
-    """sum_i p_i f(q_i/p_i) over the cells of two arrays of one shape. `shape`: Shape of P and Q. `fixed`, {"p", "q"}:
-    The one of P and Q that holds no variable, only numbers or Parameters. None: both hold variables. `name`: Prefix of
-    the names of variables, Parameters and constraints; a block with two terms gives two names. `moving`: Number of
-    tangents for each cell that are refined; others stay (`cvxpriv.divergences.tangents`)."""
+    """sum_i p_i f(q_i/p_i) over the cells of two arrays of one shape.
+
+    `shape`: Shape of P and Q.
+    `fixed`, {"p", "q"}: The one of P and Q that holds no variable, only numbers or Parameters. None: both hold
+    variables.
+    `name`: Prefix of the names of variables, Parameters and constraints; a block with two terms gives two names.
+    `moving`: Number of tangents for each cell that are refined; others stay (`cvxpriv.divergences.tangents`).
+    """
 
     divergence: FDivergence
     shape: tuple[int, ...]
@@ -99,8 +105,11 @@ class DivergenceTerm:
         )
 
     def parameters(self, view: Values, *, p: Array | None = None, q: Array | None = None) -> dict[str, Array]:
-        """Return the Parameters' values; none where the form is exact. `view`: One start of the state; its `points` are
-        read if they are there. `p`, `q`: Values of the fixed one, weights included."""
+        """Return the Parameters' values; none where the form is exact.
+
+        `view`: One start of the state; its `points` are read if they are there.
+        `p`, `q`: Values of the fixed one, weights included.
+        """
         if self.exact:
             return {}
         of_p, of_q = tangents(self.divergence, self._held(view))
@@ -114,8 +123,10 @@ class DivergenceTerm:
         return {f"{self.name}/of p": slopes["p"], f"{self.name}/of q": slopes["q"], f"{self.name}/of value": 1.0 / size}
 
     def values(self, p: Array, q: Array) -> dict[str, Array]:
-        """Return the values of the variables that the term adds, at numbers p and q of shape `shape`. They are NaN
-        where a user's own form has no values that a solver finds."""
+        """Return the values of the variables that the term adds, at numbers p and q of shape `shape`.
+
+        They are NaN where a user's own form has no values that a solver finds.
+        """
         p, q = np.asarray(p, dtype=float), np.asarray(q, dtype=float)
         if not self.exact:
             return {self._variable(0): self.divergence.terms(p, q).ravel()}

@@ -86,9 +86,10 @@ EXACT = 2**53
 def real_numbers(values: object, argument: str, error: type[CvxprivError] = DataError, copy: bool = True) -> Array:
     """Return an array of doubles that are the numbers given.
 
-    `argument`: Name of the values in messages. `error`: Class of the error to raise. `copy`: Whether the result is a
-    copy where the values are doubles already; it lies in memory row by row. Returns: Infinities and not-a-numbers pass:
-    the caller checks its own range.
+    `argument`: Name of the values in messages.
+    `error`: Class of the error to raise.
+    `copy`: Whether the result is a copy where the values are doubles already; it lies in memory row by row.
+    Returns: Infinities and not-a-numbers pass: the caller checks its own range.
 
     >>> real_numbers([[1, 2.5]], "table")
     array([[1. , 2.5]])

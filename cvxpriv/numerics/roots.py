@@ -24,11 +24,13 @@ def increasing_root(equation: Equation, low: Array, high: Array, start: Array, c
     """Return the root of each function, to the resolution of a double or to a value within `close`.
 
     `equation`: ``equation(t, rows)`` gives values and slopes of the functions ``rows`` at ``t``. Values are negative
-    left of the root and positive right of it; they may be infinite. A slope only steers the search. `low`, `high`,
-    (m,): The interval of each root. An end that is infinite, or further than `FAR`, is replaced by one where the sign
-    is right, found by doubling steps; a finite end is the answer where the function has no root before it. `start`,
-    (m,): First guesses. `close`: A value of this size counts as 0. Returns (m,): The last point at which each function
-    was evaluated.
+    left of the root and positive right of it; they may be infinite. A slope only steers the search.
+    `low`, `high`, (m,): The interval of each root. An end that is infinite, or further than `FAR`, is replaced by one
+    where the sign is right, found by doubling steps; a finite end is the answer where the function has no root before
+    it.
+    `start`, (m,): First guesses.
+    `close`: A value of this size counts as 0.
+    Returns (m,): The last point at which each function was evaluated.
 
     >>> increasing_root(lambda t, rows: (t**3 - 2.0, 3.0 * t**2), np.zeros(1), np.full(1, np.inf), np.ones(1))
     array([1.25992105])

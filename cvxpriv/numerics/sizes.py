@@ -118,8 +118,11 @@ def require_feasible(size: Size, oversize: bool | None = None) -> None:
 def of_mechanism(
     private: int, inputs: int, outputs: int, *, starts: int, passes: int, exact: bool = True, effort: float = 1.0
 ) -> Size:
-    """Return the size of a search for a mechanism. `private`, `inputs`, `outputs`: Symbols of each. `exact`: Whether
-    exact updates do the work; else solvers. `effort`: Number of plain passes that one pass costs.
+    """Return the size of a search for a mechanism.
+
+    `private`, `inputs`, `outputs`: Symbols of each.
+    `exact`: Whether exact updates do the work; else solvers.
+    `effort`: Number of plain passes that one pass costs.
     """
     starts, passes, cells = min(starts, MOST), min(passes, MOST), float(inputs) * min(outputs, MOST)
     if exact:
@@ -154,10 +157,12 @@ def of_learning(
 ) -> Size:
     """Return the size of a fit.
 
-    `rows`, `columns`: Size of the data of all parties or nodes together. `stored`: Number of entries that are stored,
-    fewer where the rows are sparse; None: all. `blocks`: Problems that a pass solves. `exact`: Whether exact updates do
-    the work; else solvers. `planned`: Numbers a pass that stand before the first one: a table of penalties. `factors`:
-    Numbers of the factored matrices.
+    `rows`, `columns`: Size of the data of all parties or nodes together.
+    `stored`: Number of entries that are stored, fewer where the rows are sparse; None: all.
+    `blocks`: Problems that a pass solves.
+    `exact`: Whether exact updates do the work; else solvers.
+    `planned`: Numbers a pass that stand before the first one: a table of penalties.
+    `factors`: Numbers of the factored matrices.
     """
     starts, passes = min(starts, MOST), min(passes, MOST)
     entries = (float(rows) * columns if stored is None else float(stored)) + float(factors)
@@ -170,6 +175,7 @@ def of_learning(
 
 def of_problem(entries: int, *, starts: int, passes: int, blocks: int = 1) -> Size:
     """Return the size of the search of a problem of cvxpy, each of whose blocks a solver solves in each pass.
+
     `entries`: Entries of all variables.
     """
     starts, passes = min(starts, MOST), min(passes, MOST)
@@ -201,8 +207,9 @@ def now() -> float:
 
 @contextmanager
 def processor_time(usual: bool) -> Iterator[None]:
-    """Measure `usual` limits, which nobody asked for, in the processor seconds of this thread, others by the clock. On
-    a busy machine a search then ends after the same work.
+    """Measure `usual` limits, which nobody asked for, in the processor seconds of this thread, others by the clock.
+
+    On a busy machine a search then ends after the same work.
     """
     before = _seconds.set(time.thread_time if usual else time.monotonic)
     try:

@@ -136,8 +136,9 @@ class Separable(Penalty):
 
 
 def distance(penalty: Penalty, x: Array, gradient: Array, weight: float = 1.0) -> float:
-    """Return the Euclidean distance of -gradient to the subgradients of weight P at x. At a weight of 0 the set of a
-    penalty remains, and the distance is that of x to its projected gradient step.
+    """Return the Euclidean distance of -gradient to the subgradients of weight P at x.
+
+    At a weight of 0 the set of a penalty remains, and the distance is that of x to its projected gradient step.
     """
     if weight == 0.0:
         return float(np.linalg.norm(x - penalty.prox(x - gradient, 0.0)))

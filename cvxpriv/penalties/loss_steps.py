@@ -21,8 +21,9 @@ def monotone_root(
 
     For an increasing derivative the root lies between v and v - derivative(v)/ratio: plain Newton from v fails on up to
     half of the logistic cases with a small ratio (ERRATA SHARING 2), Newton inside the bracket never. For a loss that
-    is not convex an end where the sign is not right is opened. `derivative`, `second`: Functions phi' and phi''; phi''
-    + ratio > 0.
+    is not convex an end where the sign is not right is opened.
+
+    `derivative`, `second`: Functions phi' and phi''; phi'' + ratio > 0.
     """
     edge = v - derivative(v) / ratio
     low, high = np.minimum(v, edge), np.maximum(v, edge)
@@ -37,8 +38,9 @@ def monotone_root(
 
 
 def in_pieces(of: Callable[..., Array]) -> Callable[..., Array]:
-    """Return a function of vectors and numbers that works sample by sample as one that takes many piece by piece. The
-    arrays between its operations then stay in the processor's cache: some five times faster at a million.
+    """Return a function of vectors and numbers that works sample by sample as one that takes many piece by piece.
+
+    The arrays between its operations then stay in the processor's cache: some five times faster at a million.
     """
 
     def whole(*vectors: Array) -> Array:

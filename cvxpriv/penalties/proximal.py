@@ -40,7 +40,9 @@ def proximal_block(penalty: Penalty, features: int) -> Block:
 
     It writes `trial`, and `far`: the number of coordinates at which the far one of two pieces was the lower, NaN where
     the problem was convex and nothing was compared. Coordinates after `features`, such as an intercept, stay at their
-    centre. `features`: Number of features d; the centre has d coordinates, or more.
+    centre.
+
+    `features`: Number of features d; the centre has d coordinates, or more.
     """
 
     def structure(view: Values) -> Hashable:

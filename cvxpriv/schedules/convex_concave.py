@@ -62,6 +62,7 @@ class AskedPrice:
 
 def usual_price(problem: cp.Problem, start: Values) -> float:
     """Return `SHARE` of how far the objective moves, around a start, for each unit by which what may be violated does.
+
     So the first price follows the scale of both. `SHARE` itself where one of them does not move, or is not finite.
     """
     random, moves = np.random.default_rng(0), []
@@ -87,8 +88,9 @@ def usual_price(problem: cp.Problem, start: Values) -> float:
 
 @dataclass
 class Patient:
-    """An engine that raises the price where no solver has an answer, and in the end keeps the point. At a low price the
-    convex problem can fall without bound although the whole one does not.
+    """An engine that raises the price where no solver has an answer, and in the end keeps the point.
+
+    At a low price the convex problem can fall without bound although the whole one does not.
     """
 
     engine: Engine
@@ -115,7 +117,10 @@ class Patient:
 
 @dataclass(eq=False)
 class Passes:
-    """One start after the other, on blocks that are compiled once. `limit`: Largest number of passes of a start."""
+    """One start after the other, on blocks that are compiled once.
+
+    `limit`: Largest number of passes of a start.
+    """
 
     problem: cp.Problem
     price: AskedPrice

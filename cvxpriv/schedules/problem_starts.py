@@ -56,8 +56,9 @@ def _given(names: Mapping[str, cp.Variable], values: Mapping[str, ArrayLike], pl
 
 
 def drawn(problem: cp.Problem, generator: np.random.Generator) -> dict[str, Array]:
-    """Return random values of a problem's variables, each moved to where the constraints on it alone hold. Entries are
-    normal, of their sign where one is declared, uniform between bounds; a semidefinite matrix is GG'/n.
+    """Return random values of a problem's variables, each moved to where the constraints on it alone hold.
+
+    Entries are normal, of their sign where one is declared, uniform between bounds; a semidefinite matrix is GG'/n.
     """
     variables = sorted(problem.variables(), key=lambda one: one.id)  # in the order in which they were made
     values = {variable.name(): _entries(variable, generator) for variable in variables}

@@ -88,8 +88,9 @@ class Solution:
 
 
 def try_solver(problem: cp.Problem, name: str, options: Mapping[str, Any], *, symbolic: bool = True) -> Attempt:
-    """Run one solver; return an Attempt whatever it does. `symbolic`: Whether Parameters stay symbols, so that the next
-    solve need not compile (`Declaration.symbolic`).
+    """Run one solver; return an Attempt whatever it does.
+
+    `symbolic`: Whether Parameters stay symbols, so that the next solve need not compile (`Declaration.symbolic`).
     """
     begun = time.perf_counter()
     message = ""
@@ -151,11 +152,12 @@ def solve(
     """Solve along a chain of solvers and return the first answer that is `optimal`, else the first inaccurate one.
 
     `attempt_by`: Maps (solver name, full option set) to an Attempt, for example by `try_solver`. Keep one problem per
-    solver: alternating solvers on one problem compiles it again each time. `read`: Maps a solver name to (values,
-    duals, objective) of that problem, by name: the values repaired, the objective there. A solver's own value is not
-    used: CLARABEL calls `optimal` a point slightly outside the domain, where the objective is infinite. `tolerance`:
-    Requested feasibility and gap; None is each solver's own from the table. `options`: Options of the first solver of
-    the chain, which override its tolerance set.
+    solver: alternating solvers on one problem compiles it again each time.
+    `read`: Maps a solver name to (values, duals, objective) of that problem, by name: the values repaired, the
+    objective there. A solver's own value is not used: CLARABEL calls `optimal` a point slightly outside the domain,
+    where the objective is infinite.
+    `tolerance`: Requested feasibility and gap; None is each solver's own from the table.
+    `options`: Options of the first solver of the chain, which override its tolerance set.
     """
     attempts: list[Attempt] = []
     second_best: Solution | None = None

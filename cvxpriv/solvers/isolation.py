@@ -36,9 +36,12 @@ _LENGTH = struct.Struct("!Q")
 
 @dataclass(frozen=True)
 class Ending:
-    """The ending of an isolated call. `status`: ``"returned"``, ``"raised"``, ``"crashed"`` or ``"timed out"``.
-    `value`: The returned value. `error`: The error in a sentence, for any other ending. `seconds`: Wall time of the
-    call.
+    """The ending of an isolated call.
+
+    `status`: ``"returned"``, ``"raised"``, ``"crashed"`` or ``"timed out"``.
+    `value`: The returned value.
+    `error`: The error in a sentence, for any other ending.
+    `seconds`: Wall time of the call.
     """
 
     status: str
@@ -64,6 +67,7 @@ def isolated(function: Callable[..., Any], *arguments: Any, time_limit: float | 
 
 class Worker:
     """A process that does one call after the other; a call that ends it, or is late, costs a new process for the next.
+
     A function that comes again finds its own attributes again: a block its compiled problem.
     """
 

@@ -25,8 +25,9 @@ _HELD: list[int] = []
 
 @dataclass(frozen=True)
 class Place:
-    """The place where a solver is called: this process, or a new one for each call. `time_limit`: Seconds for each call
-    in its process. None is `TIME_LIMIT`.
+    """The place where a solver is called: this process, or a new one for each call.
+
+    `time_limit`: Seconds for each call in its process. None is `TIME_LIMIT`.
     """
 
     isolate: bool = False

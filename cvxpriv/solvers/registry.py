@@ -45,8 +45,9 @@ class SolverSpec:
         return {**self.options(self.tolerance if tolerance is None else tolerance), **own}
 
     def timed_options(self, tolerance: float | None, seconds: float = 60.0) -> dict[str, Any]:
-        """Return the whole option set with a limit on the clock, for a solve that nobody waits for by name. ECOS has no
-        clock: 200 iterations are its limit.
+        """Return the whole option set with a limit on the clock, for a solve that nobody waits for by name.
+
+        ECOS has no clock: 200 iterations are its limit.
         """
         clock = {"CLARABEL": "time_limit", "SCS": "time_limit_secs"}.get(self.name)
         return self.full_options(tolerance, {clock: seconds} if clock else {})
@@ -59,16 +60,19 @@ class SolverSpec:
 
 
 def _clarabel(tolerance: float) -> dict[str, Any]:
-    """Return options for gap, feasibility and certificates to the tolerance. `tol_ktratio`, which tells a solution from
-    a certificate, follows when the tolerance is tighter than its default of 1e-6 allows for.
+    """Return options for gap, feasibility and certificates to the tolerance.
+
+    `tol_ktratio`, which tells a solution from a certificate, follows when the tolerance is tighter than its default of
+    1e-6 allows for.
     """
     names = ("tol_gap_abs", "tol_gap_rel", "tol_feas", "tol_infeas_abs", "tol_infeas_rel")
     return {**dict.fromkeys(names, tolerance), "tol_ktratio": min(1e-6, 100 * tolerance), "max_iter": 200}
 
 
 def _scs(tolerance: float) -> dict[str, Any]:
-    """Return options for residuals to the tolerance, with a limit that keeps a hopeless block to seconds. A funnel's q
-    block at 4 x 16 took half a minute to 50,000 iterations and was inaccurate there too.
+    """Return options for residuals to the tolerance, with a limit that keeps a hopeless block to seconds.
+
+    A funnel's q block at 4 x 16 took half a minute to 50,000 iterations and was inaccurate there too.
     """
     return {"eps_abs": tolerance, "eps_rel": tolerance, "eps_infeas": min(1e-7, tolerance), "max_iters": 10_000}
 

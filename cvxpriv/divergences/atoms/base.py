@@ -17,8 +17,10 @@ NOTHING = np.zeros(())
 
 @dataclass(frozen=True)
 class At:
-    """The point at which an atom is evaluated. `p`, `q`: Arrays of one shape, >= 0. `along`, {"p", "q"}: The variable
-    of the two derivatives. None: values alone."""
+    """The point at which an atom is evaluated.
+
+    `p`, `q`: Arrays of one shape, >= 0. `along`, {"p", "q"}: The variable of the two derivatives. None: values alone.
+    """
 
     p: Array
     q: Array
@@ -32,7 +34,10 @@ class At:
 
 @dataclass
 class Writer:
-    """A cone form under construction. `p`, `q`: Flat, of one size."""
+    """A cone form under construction.
+
+    `p`, `q`: Flat, of one size.
+    """
 
     p: cp.Expression
     q: cp.Expression

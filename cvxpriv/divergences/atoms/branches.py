@@ -62,8 +62,10 @@ class Largest(Atom):
 
 @dataclass(frozen=True)
 class Pieces(Atom):
-    """A convex function that is `pieces[i]` where kinks[i-1] p <= q <= kinks[i] p. Its form cuts q into the parts in
-    each interval: as slopes rise, the cheapest filling is the right one."""
+    """A convex function that is `pieces[i]` where kinks[i-1] p <= q <= kinks[i] p.
+
+    Its form cuts q into the parts in each interval: as slopes rise, the cheapest filling is the right one.
+    """
 
     kinks: tuple[float, ...]
     pieces: tuple[Atom, ...]

@@ -16,9 +16,11 @@ NEAR, TERMS = 0.1, 7
 
 @dataclass(frozen=True)
 class Entropy(Atom):
-    """x log(x/y), convex: x affine, y affine or concave, both >= 0. `centred`: It is x log(x/y) - x + y, y affine.
-    Several whose -x + y cancel keep the digits that their sum would lose where x and y are nearly equal: log(1 + 1/t)
-    is made of two such parts."""
+    """x log(x/y), convex: x affine, y affine or concave, both >= 0.
+
+    `centred`: It is x log(x/y) - x + y, y affine. Several whose -x + y cancel keep the digits that their sum would
+    lose where x and y are nearly equal: log(1 + 1/t) is made of two such parts.
+    """
 
     x: Affine
     y: Atom

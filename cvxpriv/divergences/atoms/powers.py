@@ -16,9 +16,11 @@ SECOND_ORDER, POWER = frozenset({"second-order"}), frozenset({"power"})
 
 @dataclass(frozen=True)
 class Mean(Atom):
-    """prod x**exponent, exponents that sum to 1, each x >= 0. Concave where no exponent is negative and every x is
-    concave. Convex where one exponent is above 1 and the others are negative, with a convex x for the former and
-    concave ones for the latter."""
+    """prod x**exponent, exponents that sum to 1, each x >= 0.
+
+    Concave where no exponent is negative and every x is concave. Convex where one exponent is above 1 and the others
+    are negative, with a convex x for the former and concave ones for the latter.
+    """
 
     parts: tuple[tuple[Atom, float], ...]
 
@@ -87,8 +89,10 @@ class Mean(Atom):
 
 @dataclass(frozen=True)
 class Norm(Atom):
-    """(sum weight * x**a)**(1/a), weights > 0: convex for a > 1, of convex x, and concave for a < 1, of concave x. For
-    a = 2 an affine x may have either sign; else every x is >= 0."""
+    """(sum weight * x**a)**(1/a), weights > 0: convex for a > 1, of convex x, and concave for a < 1, of concave x.
+
+    For a = 2 an affine x may have either sign; else every x is >= 0.
+    """
 
     parts: tuple[tuple[float, Atom], ...]
     a: float

@@ -134,8 +134,12 @@ ACCURACIES = (1e-10, 1e-7)
 
 @dataclass(frozen=True)
 class FormAt:
-    """A DCP form over a vector of cells, which is evaluated at numbers. `size`: Number of cells. `leaf`, {"parameter",
-    "variable"}: Whether p and q enter as Parameters, or as variables that equality constraints fix."""
+    """A DCP form over a vector of cells, which is evaluated at numbers.
+
+    `size`: Number of cells.
+    `leaf`, {"parameter", "variable"}: Whether p and q enter as Parameters, or as variables that equality constraints
+    fix.
+    """
 
     f: FDivergence
     size: int
@@ -157,9 +161,11 @@ class FormAt:
         return len(self._problem[0].constraints) - 2 * (self.leaf == "variable")
 
     def value(self, p: Array, q: Array, expected: float | None = None, tolerance: float = 0.0) -> float:
-        """Return the form's value: inf if the side constraints exclude (p, q), NaN if no solver has an answer. Where a
-        solver's answer is not within a tolerance of the expected value the others are asked too: one of them may be
-        off, and none of them comes near by chance."""
+        """Return the form's value: inf if the side constraints exclude (p, q), NaN if no solver has an answer.
+
+        Where a solver's answer is not within a tolerance of the expected value the others are asked too: one of them
+        may be off, and none of them comes near by chance.
+        """
         problem, at_p, at_q = self._problem
         at_p.value, at_q.value = p, q
         if not problem.variables() and not problem.constraints:

@@ -115,8 +115,10 @@ def _curvature(setting: DivergenceSetting, t: Array) -> tuple[Array, Array]:
 
 
 def _extrapolated(values: Callable[[Array], Array], t: Array) -> tuple[Array, Array]:
-    """Return differences, extrapolated once, and their error bounds; of several steps the one with the least error. A
-    step that is right for a power is too long for an exponential."""
+    """Return differences, extrapolated once, and their error bounds; of several steps the one with the least error.
+
+    A step that is right for a power is too long for an exponential.
+    """
 
     def central(step: float) -> Array:
         return np.asarray((values(t * (1.0 + step)) - values(t * (1.0 - step))) / (2.0 * step * t))

@@ -21,9 +21,14 @@ Setting = TypeVar("Setting")
 
 @dataclass(frozen=True)
 class Finding:
-    """The outcome of one check. `verdict`: {"holds", "fails", "not applicable"}. `meaning`: One sentence: the property
-    that holds, or the problem and the remedy. `worst_value`: The largest error that the check met; NaN if it measures
-    none. `worst_point`: The point of the largest error. `check`: Name of the check."""
+    """The outcome of one check.
+
+    `verdict`: {"holds", "fails", "not applicable"}.
+    `meaning`: One sentence: the property that holds, or the problem and the remedy.
+    `worst_value`: The largest error that the check met; NaN if it measures none.
+    `worst_point`: The point of the largest error.
+    `check`: Name of the check.
+    """
 
     verdict: str
     meaning: str
@@ -39,9 +44,13 @@ class Finding:
 
 @dataclass(frozen=True)
 class Check(Generic[Setting]):
-    """One check with its preconditions. `name`: The property that is checked. `run`: Maps the setting of a verification
-    to a finding, whose `check` may stay empty. `needs`: Names of earlier checks that must hold; where one does not,
-    this one does not apply. `barred_by`: Names of earlier checks that must not fail."""
+    """One check with its preconditions.
+
+    `name`: The property that is checked.
+    `run`: Maps the setting of a verification to a finding, whose `check` may stay empty.
+    `needs`: Names of earlier checks that must hold; where one does not, this one does not apply.
+    `barred_by`: Names of earlier checks that must not fail.
+    """
 
     name: str
     run: Callable[[Setting], Finding]
@@ -145,9 +154,13 @@ def judged(
     bad: str | Callable[[int], str],
 ) -> Finding:
     """Return the finding of a check whose errors must stay within tolerances; NaN counts as the largest error.
-    `errors`, (n,): Errors, not negative. `tolerances`: (n,). `point_of`: Maps the index of an error to the point where
-    it arose. `good`, `bad`: Meaning of the check if it holds, and if it fails; `bad` may be a function of the worst
-    error's index."""
+
+    `errors`, (n,): Errors, not negative.
+    `tolerances`: (n,).
+    `point_of`: Maps the index of an error to the point where it arose.
+    `good`, `bad`: Meaning of the check if it holds, and if it fails; `bad` may be a function of the worst error's
+    index.
+    """
     excess = np.nan_to_num(errors / tolerances, nan=np.inf)
     worst = int(np.argmax(excess))
     place = point_of(worst) if excess[worst] > 0.0 else {}

@@ -46,8 +46,11 @@ def moderate(f: FDivergence, interval: tuple[float, float]) -> tuple[float, floa
 
 @dataclass(frozen=True)
 class DivergenceSetting:
-    """A divergence and its working interval. `interval`: The ratios t = q/p that will occur; it contains 1. `solvers`:
-    Names of the solvers of the block. None is every installed one."""
+    """A divergence and its working interval.
+
+    `interval`: The ratios t = q/p that will occur; it contains 1.
+    `solvers`: Names of the solvers of the block. None is every installed one.
+    """
 
     f: FDivergence
     interval: tuple[float, float]

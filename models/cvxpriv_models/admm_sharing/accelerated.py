@@ -24,8 +24,9 @@ ARGUMENT = "argument"
 
 
 class Packed:
-    """The packing of x_1..x_M, of D_1'y..D_M'y or else the shares, and of p. `constrained`: Whether a solver does some
-    of the steps.
+    """The packing of x_1..x_M, of D_1'y..D_M'y or else the shares, and of p.
+
+    `constrained`: Whether a solver does some of the steps.
     """
 
     def __init__(self, problem: Problem, scheme: Scheme, factors: Sequence[Factor], *, constrained: bool) -> None:

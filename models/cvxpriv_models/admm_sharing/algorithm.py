@@ -113,8 +113,9 @@ def stopping(tol: float, gap: float) -> Stop:
 def measure(
     problem: Problem, scheme: Scheme, factors: Sequence[Factor], constraints: Constraints = (), gap: float = 0.0
 ) -> Measure:
-    """Return the figures of a state, per start: objective, primal, stationarity, kkt; V^t for a non-convex loss. `gap`:
-    > 0 adds the figure `gap`: see `kkt.relative_gap`.
+    """Return the figures of a state, per start: objective, primal, stationarity, kkt; V^t for a non-convex loss.
+
+    `gap`: > 0 adds the figure `gap`: see `kkt.relative_gap`.
     """
 
     def one(view: Values) -> dict[str, float]:
@@ -146,8 +147,9 @@ def figures_of(found: kkt.SharingResiduals, objective: float, view: Values) -> d
 def residuals_with_constraints(
     problem: Problem, scheme: Scheme, factors: Sequence[Factor], view: Values, constraints: Constraints
 ) -> kkt.SharingResiduals:
-    """Return the residuals of one start; a party with constraints has the residual of its own block there. A user's
-    constraint has no closed distance: the party is stationary where its block would stay.
+    """Return the residuals of one start; a party with constraints has the residual of its own block there.
+
+    A user's constraint has no closed distance: the party is stationary where its block would stay.
     """
     found = kkt.residuals(problem, factors, view)
     if not constraints:

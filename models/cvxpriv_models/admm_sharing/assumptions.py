@@ -35,8 +35,9 @@ class Row:
 
 @dataclass(frozen=True)
 class Assumptions:
-    """The assumptions of SHARING for one problem and one penalty. `scheme`: The scheme whose right conditions are
-    given.
+    """The assumptions of SHARING for one problem and one penalty.
+
+    `scheme`: The scheme whose right conditions are given.
     """
 
     rows: tuple[Row, ...]

@@ -23,7 +23,10 @@ START = 0.01
 
 @dataclass(frozen=True, eq=False)
 class SGDRun(Fitted):
-    """A fit by `sgd`. `history`: One row per epoch: epoch, objective."""
+    """A fit by `sgd`.
+
+    `history`: One row per epoch: epoch, objective.
+    """
 
     history: pd.DataFrame
 
@@ -74,10 +77,11 @@ def sgd(
 def pooled(problem: Problem, parties: Sequence[int] | None = None, **options: Any) -> Fitted:
     """Fit by scikit-learn on the columns of all parties together, or of some of them.
 
-    `problem`: The problem, with the logistic or the squared loss and R_m = (1/2)||x||^2. `parties`: The parties whose
-    columns are used: (0,) is the first party alone. None is all. `**options`: Options of scikit-learn's
-    LogisticRegression (unless given: solver="newton-cholesky") or Ridge; tol=1e-10 for both. Returns: The fit, which
-    predicts on the columns of these parties.
+    `problem`: The problem, with the logistic or the squared loss and R_m = (1/2)||x||^2.
+    `parties`: The parties whose columns are used: (0,) is the first party alone. None is all.
+    `**options`: Options of scikit-learn's LogisticRegression (unless given: solver="newton-cholesky") or Ridge;
+    tol=1e-10 for both.
+    Returns: The fit, which predicts on the columns of these parties.
     """
     chosen = list(range(problem.parties)) if parties is None else list(parties)
     if not chosen or not set(chosen) <= set(range(problem.parties)):

@@ -49,9 +49,10 @@ def _summed(shares: Sequence[Array]) -> Array:
 
 
 def party(problem: Problem, scheme: Scheme, factors: Sequence[Factor], m: int) -> Block:
-    """x_m, SHARING (6): minimise lam R_m(x) + y'D_m x + (rho/2)||D_m x - target||^2 + (tau/2)||x - x_m||^2. Target and
-    tau belong to the scheme (`schemes`). D_m enters the cone program by the root of D_m'D_m, which makes it as small as
-    the party's columns.
+    """x_m, SHARING (6): minimise lam R_m(x) + y'D_m x + (rho/2)||D_m x - target||^2 + (tau/2)||x - x_m||^2.
+
+    Target and tau belong to the scheme (`schemes`). D_m enters the cone program by the root of D_m'D_m, which makes it
+    as small as the party's columns.
     """
     parties, own = problem.parties, f"v/{m}"
 
@@ -74,8 +75,10 @@ def party_towards(
     parties: int,
     m: int,
 ) -> Block:
-    """Return the step of `party`, whatever its target is read from. `target`: Maps the entries read to the target of
-    D_m x_m, (N,). `shares`: The entries that it reads.
+    """Return the step of `party`, whatever its target is read from.
+
+    `target`: Maps the entries read to the target of D_m x_m, (N,).
+    `shares`: The entries that it reads.
     """
     own_x, own_v = f"x/{m}", f"v/{m}"
     linear = scheme.linearises(penalty)  # the square is replaced by its tangent at x_m
@@ -145,8 +148,9 @@ def party_towards(
 
 @dataclass(frozen=True)
 class Constants:
-    """The constants of the z block's objective, where it goes into the declaration as numbers. `r`, `slope`: The bytes
-    of r and of y + r S, (N,), in memory: comparable, which an array is not.
+    """The constants of the z block's objective, where it goes into the declaration as numbers.
+
+    `r`, `slope`: The bytes of r and of y + r S, (N,), in memory: comparable, which an array is not.
     """
 
     r: bytes
@@ -154,9 +158,10 @@ class Constants:
 
 
 def centre(problem: Problem, scheme: Scheme) -> Block:
-    """z, SHARING (7): minimise sum_i weight_i l(z_i) - y'z + (r/2)||S - z||^2. A loss that is not convex has no DCP
-    form: its step is exact, sample by sample. Beyond `MOST_PARAMETERS` samples the declaration holds numbers in place
-    of Parameters and is compiled anew each time.
+    """z, SHARING (7): minimise sum_i weight_i l(z_i) - y'z + (r/2)||S - z||^2.
+
+    A loss that is not convex has no DCP form: its step is exact, sample by sample. Beyond `MOST_PARAMETERS` samples the
+    declaration holds numbers in place of Parameters and is compiled anew each time.
     """
     parties, loss, samples = problem.parties, problem.loss, problem.samples
     large = samples > MOST_PARAMETERS

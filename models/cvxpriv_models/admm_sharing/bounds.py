@@ -28,8 +28,9 @@ ROUNDING = 1e-12
 
 
 def public_bounds(adjacency: str, parties: int, given: dict[str, Bound]) -> tuple[float, ...]:
-    """Return the bound of each party; inf where none is given. `given`: Bounds `row_bound`, `column_bound`,
-    `cell_bound`: a number for all parties, one per party, or None.
+    """Return the bound of each party; inf where none is given.
+
+    `given`: Bounds `row_bound`, `column_bound`, `cell_bound`: a number for all parties, one per party, or None.
     """
     if adjacency not in ADJACENCIES:
         raise PrivacyError(f"adjacency={adjacency!r} is no neighbouring relation: {suggest(adjacency, ADJACENCIES)}")
@@ -49,8 +50,10 @@ def public_bounds(adjacency: str, parties: int, given: dict[str, Bound]) -> tupl
 
 
 def within(problem: Problem, adjacency: str, bounds: tuple[float, ...], clip_data: bool) -> tuple[Part, ...]:
-    """Return the parties' columns within their bounds: unchanged, or clipped where that was asked for. Rows and columns
-    are scaled down to their bound, and cells are clipped at it, each on its own: neighbours stay neighbours.
+    """Return the parties' columns within their bounds: unchanged, or clipped where that was asked for.
+
+    Rows and columns are scaled down to their bound, and cells are clipped at it, each on its own: neighbours stay
+    neighbours.
     """
     name = ADJACENCIES[adjacency][0]
     parts = []

@@ -40,8 +40,9 @@ def party_linearised(
 def consensus(
     loss: Loss, total: Array, y: Array, labels: Array, weights: Array, r: float | Array, start: Array
 ) -> Array:
-    """Return z of (7): the minimiser of sum_i weight_i l(z_i) - y'z + (r/2)||S - z||^2, one sample at a time. `total`,
-    (N,): The total S. `start`, (N,): First guess: the last z.
+    """Return z of (7): the minimiser of sum_i weight_i l(z_i) - y'z + (r/2)||S - z||^2, one sample at a time.
+
+    `total`, (N,): The total S. `start`, (N,): First guess: the last z.
     """
     return loss.prox(total + y / r, labels, weights, r, start)
 

@@ -89,8 +89,10 @@ LEAST = 1e-150
 
 @dataclass(frozen=True, eq=False)
 class System:
-    """A system shift I + rho G. `solve`: Its inverse; the pseudo-inverse where it is singular. `root`: A map x -> F x
-    with F'F = shift I + rho G.
+    """A system shift I + rho G.
+
+    `solve`: Its inverse; the pseudo-inverse where it is singular.
+    `root`: A map x -> F x with F'F = shift I + rho G.
     """
 
     solve: Callable[[Array], Array]
@@ -99,8 +101,9 @@ class System:
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """A party's columns D, (N, d), and the inverses of shift I + rho G for its steps. `plain`, `heights`, (N,): The
-    rows of D are those of another factor, `plain`, of the same part, times these heights.
+    """A party's columns D, (N, d), and the inverses of shift I + rho G for its steps.
+
+    `plain`, `heights`, (N,): The rows of D are those of another factor, `plain`, of the same part, times these heights.
     """
 
     part: Part
@@ -220,7 +223,8 @@ class Factor:
         With ridge = tau = 0 and columns that depend on each other the minimiser is not unique: this is the one of least
         norm. D x is the same for all of them.
 
-        `u`: (N,). `anchor`, (d,): The anchor, needed when tau > 0. `rho`: One number, or one for each sample, (N,).
+        `u`: (N,). `anchor`, (d,): The anchor, needed when tau > 0.
+        `rho`: One number, or one for each sample, (N,).
         """
         system, held = self.weighed_system(rho, ridge + tau), tau > 0.0 and anchor is not None
         own = tau * anchor if anchor is not None else np.zeros(self.part.shape[1])

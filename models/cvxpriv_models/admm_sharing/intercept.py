@@ -24,8 +24,10 @@ TALL = 1000.0
 
 @dataclass(frozen=True)
 class Intercept:
-    """The place of a model's intercept. `height`: Value of its column. `own`: Whether that column is a party of its
-    own, the last one; otherwise it is the last column of the first party.
+    """The place of a model's intercept.
+
+    `height`: Value of its column.
+    `own`: Whether that column is a party of its own, the last one; otherwise it is the last column of the first party.
     """
 
     height: float
@@ -57,8 +59,9 @@ def with_intercept(
 
 
 def bounds_with_ones(bounds: Sequence[float], adjacency: str, rows: int) -> list[float]:
-    """Return the public bound of each party, where the first one also has a private model's column of ones. `bounds`:
-    Bounds of a party's part of any row, of any column, or of any entry, as `adjacency` says.
+    """Return the public bound of each party, where the first one also has a private model's column of ones.
+
+    `bounds`: Bounds of a party's part of any row, of any column, or of any entry, as `adjacency` says.
     """
     ones = {"column": float(np.sqrt(rows)), "cell": 1.0}
     first = max(bounds[0], ones[adjacency]) if adjacency in ones else float(np.hypot(bounds[0], 1.0))

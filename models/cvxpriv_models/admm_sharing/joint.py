@@ -67,6 +67,7 @@ def _by_coordinate(penalty: Penalty) -> bool:
 
 class Joining:
     """The accelerator of a run that Newton's method may end: `inner`, or else plain passes, and a try after some.
+
     `gap`: Certified gap, as a part of the objective, that is enough; 0 for none.
     """
 
@@ -139,8 +140,9 @@ class Point:
 
 
 class Joint:
-    """The augmented Lagrangian of S = z and of x = its copy, at multipliers y and u, with x held at an anchor. `r`,
-    (N,), `a`, (d,): Penalties of the two. `hold`: Weight of the hold, as a part of a.
+    """The augmented Lagrangian of S = z and of x = its copy, at multipliers y and u, with x held at an anchor.
+
+    `r`, (N,), `a`, (d,): Penalties of the two. `hold`: Weight of the hold, as a part of a.
     """
 
     def __init__(self, problem: Problem, view: Values, r: Array) -> None:

@@ -29,9 +29,18 @@ ROUNDING = 8.0 * np.finfo(float).eps
 
 @dataclass(frozen=True)
 class SharingResiduals:
-    """Distances of a point from optimality. `primal`: ||sum_m D_m x_m - z||. `stationarity`: The distances dist(-D_m'y,
-    lam dR_m(x_m)), one per party. `fit`: The distance dist(y, weight dl(z)). `scales`: Scales of the three: ||z||, the
-    largest ||D_m'y||, and ||y||, each at least 1.
+    """Distances of a point from optimality.
+
+    Attributes
+    ----------
+    primal : float
+        ||sum_m D_m x_m - z||.
+    stationarity : tuple of float
+        The distances dist(-D_m'y, lam dR_m(x_m)), one per party.
+    fit : float
+        The distance dist(y, weight dl(z)).
+    scales : tuple of float
+        Scales of the three: ||z||, the largest ||D_m'y||, and ||y||, each at least 1.
     """
 
     primal: float
@@ -81,8 +90,9 @@ def duality_gap(problem: Problem, state: Values) -> float | None:
 
 
 def has_gap(problem: Problem) -> bool:
-    """Return whether `duality_gap` is finite: a convex loss, and squares of all coefficients. The product of lam and a
-    ridge is asked: it is 0 where both are tiny.
+    """Return whether `duality_gap` is finite: a convex loss, and squares of all coefficients.
+
+    The product of lam and a ridge is asked: it is 0 where both are tiny.
     """
     return problem.loss.convex and all(problem.lam * (one.ridge or 0.0) > 0.0 for one in problem.penalties)
 
@@ -94,9 +104,10 @@ def gap_asked(problem: Problem, gap: float | None, tol: float) -> float:
 
 
 def relative_gap(problem: Problem, state: Values, found: SharingResiduals, objective: float, asked: float) -> float:
-    """Return `duality_gap` as a part of the objective, from the residuals; NaN where it is not near `asked`. The loss
-    is evaluated only where the parties' parts, a square of their stationarity, are small enough. y is the slope of the
-    loss at z, after an exact z step.
+    """Return `duality_gap` as a part of the objective, from the residuals; NaN where it is not near `asked`.
+
+    The loss is evaluated only where the parties' parts, a square of their stationarity, are small enough. y is the
+    slope of the loss at z, after an exact z step.
     """
     curved = [problem.lam * (one.ridge or 0.0) for one in problem.penalties]
     parts = [off**2 / (2.0 * curvature) for off, curvature in zip(found.stationarity, curved, strict=True)]

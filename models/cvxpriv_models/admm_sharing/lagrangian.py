@@ -31,8 +31,9 @@ def augmented_lagrangian(problem: Problem, state: Values, r: float) -> float:
 
 
 def stationarity(problem: Problem, factors: Sequence[Factor], state: Values, r: float) -> float:
-    """Return V^t at one start of a state: squared gradients of (5) in x_m and z, and ||S - z||^2. In x_m it is the
-    proximal gradient x - prox(x - grad) of the paper; for a square the plain gradient.
+    """Return V^t at one start of a state: squared gradients of (5) in x_m and z, and ||S - z||^2.
+
+    In x_m it is the proximal gradient x - prox(x - grad) of the paper; for a square the plain gradient.
     """
     z, y = state["z"], state["y"]
     gap = total_share(state, problem.parties) - z
@@ -50,10 +51,12 @@ def stationarity(problem: Problem, factors: Sequence[Factor], state: Values, r: 
 
 @dataclass(frozen=True)
 class Descent:
-    """The guaranteed fall of (5) from pass to pass, and the bound of V^t that follows. `x`: Coefficients of the fall
-    x_m ||x_m^{t+1} - x_m^t||^2, one per party. `z`: Coefficient of the fall z ||z^{t+1} - z^t||^2. `constant`: Constant
-    C with V^2 + ... + V^T <= C (L^1 - f) for every T, hence (T - 1) min V^t <= C (L^1 - f); inf where (5) need not
-    fall.
+    """The guaranteed fall of (5) from pass to pass, and the bound of V^t that follows.
+
+    `x`: Coefficients of the fall x_m ||x_m^{t+1} - x_m^t||^2, one per party.
+    `z`: Coefficient of the fall z ||z^{t+1} - z^t||^2.
+    `constant`: Constant C with V^2 + ... + V^T <= C (L^1 - f) for every T, hence (T - 1) min V^t <= C (L^1 - f); inf
+    where (5) need not fall.
     """
 
     x: tuple[float, ...]

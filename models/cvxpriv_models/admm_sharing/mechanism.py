@@ -104,7 +104,9 @@ def shrunk(released: Array, scale: float, labels: Array) -> tuple[Array, float]:
     Stein). It is computed from released values and costs no privacy. Without it a loss that saturates sees noise of
     several units in every prediction, and little else.
 
-    `released`: (N,). `scale`: Standard deviation of its noise. `labels`, (N,): Labels as all parties know them.
+    `released`: (N,).
+    `scale`: Standard deviation of its noise.
+    `labels`, (N,): Labels as all parties know them.
     """
     known = np.column_stack([np.ones_like(labels), labels])
     explained = known @ np.linalg.lstsq(known, released, rcond=None)[0]
@@ -174,8 +176,10 @@ def draw(problem: Problem, scheme: Scheme, factor: Factor, m: int, release: Shar
 def draw_towards(
     aim: Callable[[Values], Array], public: frozenset[str], factor: Factor, m: int, release: ShareRelease
 ) -> Draw:
-    """Return the step of `draw`, whatever its target is read from. `aim`: Maps the entries read to the target of D_m
-    x_m, (N,). `public`: The entries that it reads, all of them public.
+    """Return the step of `draw`, whatever its target is read from.
+
+    `aim`: Maps the entries read to the target of D_m x_m, (N,).
+    `public`: The entries that it reads, all of them public.
     """
     columns = factor.part.shape[1]
 

@@ -41,7 +41,10 @@ Parties = Annotated[
 
 @dataclass(kw_only=True, eq=False)
 class SharingOnRows(Fit):
-    """A fit of ADMM sharing. `parties`: Names of each party's columns."""
+    """A fit of ADMM sharing.
+
+    `parties`: Names of each party's columns.
+    """
 
     scaled: ClassVar[bool] = False
     usual: ClassVar[Mapping[str, str]] = {"lam": f"{LAM:g}; private: {PRIVATE_LAM:g}", "delta": "1e-6"}

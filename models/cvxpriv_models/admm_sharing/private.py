@@ -109,8 +109,11 @@ def finished(
     columns: tuple[int, ...],
     hidden: NotPrivate | None,
 ) -> PrivateSharingRun:
-    """Return the run of released values. `state`: The last state, without a leading axis. `columns`: Number of columns
-    of each party. `hidden`: The parties' coefficients, where they are in this process.
+    """Return the run of released values.
+
+    `state`: The last state, without a leading axis.
+    `columns`: Number of columns of each party.
+    `hidden`: The parties' coefficients, where they are in this process.
     """
     parties, ledger = problem.parties, tuple(context.ledger)
     held = settings.labels == "held"

@@ -39,9 +39,14 @@ DEGENERATE = (
 
 @dataclass(frozen=True, eq=False)
 class NotPrivate(Fitted):
-    """The results of a private fit that no guarantee covers: coefficients, predictions, times. Coefficients are the
-    mean over the passes since the first release. Each party computes its own, and keeps them. `seconds`: Wall time; not
-    in a file.
+    """The results of a private fit that no guarantee covers: coefficients, predictions, times.
+
+    Coefficients are the mean over the passes since the first release. Each party computes its own, and keeps them.
+
+    Attributes
+    ----------
+    seconds : float
+        Wall time; not in a file.
     """
 
     seconds: float = field(default=float("nan"), metadata=UNSAVED)

@@ -129,8 +129,10 @@ def _by_schema(
 
 
 def kappas(problem: Problem, scheme: Scheme, rho: float, constrained: bool) -> tuple[float, ...]:
-    """Return lam c / rho of each party whose step is the ridge step of a public target; 0 for the others. A user's
-    constraint makes it another step, and the proximal scheme depends on the party's own, private, coefficients.
+    """Return lam c / rho of each party whose step is the ridge step of a public target; 0 for the others.
+
+    A user's constraint makes it another step, and the proximal scheme depends on the party's own, private,
+    coefficients.
     """
     if scheme.proximal or constrained:
         return (0.0,) * problem.parties
@@ -138,8 +140,9 @@ def kappas(problem: Problem, scheme: Scheme, rho: float, constrained: bool) -> t
 
 
 def require_bounded(problem: Problem, settings: PrivateSettings, constrained: bool) -> None:
-    """Refuse a run of unbounded sensitivity, and labels that cannot be flipped. `constrained`: Whether a user's
-    constraint applies to some party's coefficients.
+    """Refuse a run of unbounded sensitivity, and labels that cannot be flipped.
+
+    `constrained`: Whether a user's constraint applies to some party's coefficients.
     """
     scheme = scheme_named(settings.method)
     if settings.labels == "held" and not problem.loss.margin:

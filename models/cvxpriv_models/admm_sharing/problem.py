@@ -34,11 +34,13 @@ class Problem:
     Minimise sum_i weight_i l(S_i, y_i) + lam sum_m R_m(x_m) with S = sum_m D_m x_m. The loss is **summed** over the
     samples, not averaged: the paper's (1) drops the 1/N of the line above it. lam is N times that of an average.
 
-    `parts`: The columns D_m, (N, d_m), one array per party. `y`, (N,): Labels -1 and 1 for a margin loss; any numbers
-    for a residual loss. `penalties`: The penalties R_m, one per party. The square is (1/2) ||x||^2. A ready set X_m is
-    part of it. `lam`: Weight of the penalties, >= 0. `weights`, (N,): Weights of the samples, > 0; ones unless given.
-    `classes`, (2,): The user's labels for -1 and 1; None for a residual loss. `schema`: Public knowledge of all
-    parties' columns together.
+    `parts`: The columns D_m, (N, d_m), one array per party.
+    `y`, (N,): Labels -1 and 1 for a margin loss; any numbers for a residual loss.
+    `penalties`: The penalties R_m, one per party. The square is (1/2) ||x||^2. A ready set X_m is part of it.
+    `lam`: Weight of the penalties, >= 0.
+    `weights`, (N,): Weights of the samples, > 0; ones unless given.
+    `classes`, (2,): The user's labels for -1 and 1; None for a residual loss.
+    `schema`: Public knowledge of all parties' columns together.
     """
 
     parts: tuple[Part, ...]
@@ -95,9 +97,11 @@ class Problem:
     ) -> Problem:
         """Validate a user's data. Columns may depend on each other: D_m of deficient rank is handled.
 
-        `parts`: (N, d_m). `y`, (N,): Labels. A margin loss takes two classes, of any type: the smaller one becomes -1.
-        `weights`: (N,). `sets`: Sets X_m: `nonneg` or `box:<low>:<high>`; None leaves a party free. `schema`: Names of
-        the parties' columns, one party after the other.
+        `parts`: (N, d_m).
+        `y`, (N,): Labels. A margin loss takes two classes, of any type: the smaller one becomes -1.
+        `weights`: (N,).
+        `sets`: Sets X_m: `nonneg` or `box:<low>:<high>`; None leaves a party free.
+        `schema`: Names of the parties' columns, one party after the other.
         """
         matrices = _parts(parts if schema is None else _within(schema, parts))
         chosen, rows = loss_named(loss), matrices[0].shape[0]

@@ -51,9 +51,10 @@ def may_follow(problem: Problem, scheme: Scheme) -> bool:
 
 
 class Following:
-    """The accelerator of a run whose rho follows the curvature of the loss, itself accelerated or not. `inner`: The
-    accelerator, which begins anew where rho changes; its passes begin with z. None: there is none. `factors`: The
-    parties' columns, needed beside `inner`.
+    """The accelerator of a run whose rho follows the curvature of the loss, itself accelerated or not.
+
+    `inner`: The accelerator, which begins anew where rho changes; its passes begin with z. None: there is none.
+    `factors`: The parties' columns, needed beside `inner`.
     """
 
     def __init__(

@@ -58,8 +58,15 @@ def has_converged(found: SharingResiduals, gap: float | None, objective: float, 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A fitted linear model over split columns, with all that predicting needs. `coefficients`: The coefficients x_m,
-    (d_m,), one array per party. `classes`, (2,): The user's labels for -1 and 1; None for a residual loss.
+    """A fitted linear model over split columns, with all that predicting needs.
+
+    Attributes
+    ----------
+    coefficients : list of ndarray
+        The coefficients x_m, (d_m,), one array per party.
+    loss_name : str
+    classes : ndarray, (2,), optional
+        The user's labels for -1 and 1; None for a residual loss.
     """
 
     coefficients: list[Array]
@@ -144,8 +151,13 @@ class SharedFit(LearningRun):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class SharingRun(SharedFit, Fitted):
-    """A solved sharing problem: see `SharedFit` and `Fitted`. `joint`: Whether Newton's method on all parties' columns
-    together ended it, after slow passes or before them: `accelerate`.
+    """A solved sharing problem: see `SharedFit` and `Fitted`.
+
+    Attributes
+    ----------
+    joint : bool
+        Whether Newton's method on all parties' columns together ended it, after slow passes or before them:
+        `accelerate`.
     """
 
     open: ClassVar[str] = "What the parties share in each pass, and every coefficient,"

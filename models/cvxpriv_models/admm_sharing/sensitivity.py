@@ -64,8 +64,9 @@ def corollary_1(mu: float, passes: int, delta: float) -> Claim:
 def spent(
     ledger: Sequence[Release], delta: float, adjacency: str, *, neighbours: str, secure: bool = True
 ) -> Accounting:
-    """Return the guarantee of a ledger, and the paper's claims about the same releases. `neighbours`: The relation in
-    words.
+    """Return the guarantee of a ledger, and the paper's claims about the same releases.
+
+    `neighbours`: The relation in words.
     """
     by_party = Counter(entry.source for entry in ledger if entry.mu is not None)
     printed = []

@@ -157,9 +157,10 @@ SHARE = 1e-12
 
 
 def squarem(problem: Problem) -> Accelerator:
-    """Two joint steps, then a third from P(S|U) extrapolated by the ratio of first to second differences, per start. A
-    start takes the third where its F is larger, so F rises as under plain steps. Varadhan and Roland (2008), scheme S3.
-    Where plain steps need thousands, tens of these reach a stationary point.
+    """Two joint steps, then a third from P(S|U) extrapolated by the ratio of first to second differences, per start.
+
+    A start takes the third where its F is larger, so F rises as under plain steps. Varadhan and Roland (2008), scheme
+    S3. Where plain steps need thousands, tens of these reach a stationary point.
     """
 
     def accelerate(body: Callable[[Values], dict[str, Array]], state: dict[str, Array], iteration: int) -> Values:

@@ -73,8 +73,9 @@ def row(problem: Problem, index: int, rho: float, whole: bool = False) -> Block:
 
     kappa = -D_i - lam + rho c, c = q less the other rows' share of p(u); L is divided by p(y_i).
 
-    `index`: i. `whole`: Declare the whole mechanism, of which the objective sees row i only. A user's constraints can
-    then be added: where no constraint couples rows, what row i may be does not depend on the others.
+    `index`: i.
+    `whole`: Declare the whole mechanism, of which the objective sees row i only. A user's constraints can then be
+    added: where no constraint couples rows, what row i may be does not depend on the others.
     """
     n_y, n_u = problem.p_y.size, problem.size_u
     share = float(problem.p_y[index])

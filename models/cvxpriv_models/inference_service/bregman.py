@@ -104,8 +104,9 @@ def gradient(problem: Problem, mechanism: Array) -> Array:
 
 
 def ascent(problem: Problem, state: Values, step: float | None) -> Values:
-    """Return the next mechanism: the projection of mechanism + step * gradient on the floored simplices. `step`: None
-    halves each start's own step until F rises enough (Armijo), and stays where none does.
+    """Return the next mechanism: the projection of mechanism + step * gradient on the floored simplices.
+
+    `step`: None halves each start's own step until F rises enough (Armijo), and stays where none does.
     """
     mechanism = state["mechanism"]
     slope = gradient(problem, mechanism)

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
 
 def posterior(mechanism: Array, p_y: Array, p_s_given_y: Array) -> Array:
-    """P(S|U) of IAS (9), (..., |S|, |U|): normalised by the mechanism's own p(u), not by ADMM's. A symbol that is never
-    sent says nothing: its column is P(S).
+    """P(S|U) of IAS (9), (..., |S|, |U|): normalised by the mechanism's own p(u), not by ADMM's.
+
+    A symbol that is never sent says nothing: its column is P(S).
     """
     joint = (p_s_given_y * p_y) @ mechanism
     total = joint.sum(axis=-2, keepdims=True)
@@ -64,8 +65,9 @@ def multiplier(problem: Problem, state: Values, rho: float) -> Array:
 
 
 def one_pass(problem: Problem, state: Values, rho: float) -> dict[str, Array]:
-    """Rows 0 to |Y| - 1, then q, then lam, each seeing the ones before it; fused. Returns: The new mechanism, q and
-    lam; what :func:`row`, :func:`marginal` and :func:`multiplier` give in turn.
+    """Rows 0 to |Y| - 1, then q, then lam, each seeing the ones before it; fused.
+
+    Returns: The new mechanism, q and lam; what :func:`row`, :func:`marginal` and :func:`multiplier` give in turn.
     """
     p_y, q, lam = problem.p_y, state["q"], state["lam"]
     mechanism = state["mechanism"].copy()

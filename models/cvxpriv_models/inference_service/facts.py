@@ -65,9 +65,12 @@ def by_solver(run: Run) -> bool:
 def inference_facts(
     run: Run, beside: Beside, local_gap: float, gap: float | None, proof: ServiceBound | None, note: str
 ) -> Facts:
-    """Return the facts of a run, and of the results beside it. `local_gap`, `gap`: Largest improvement by another
-    mechanism while the server reads U as it does now; and however it reads U. `proof`: The proof of `gap`. `note`: Note
-    of the run.
+    """Return the facts of a run, and of the results beside it.
+
+    `local_gap`, `gap`: Largest improvement by another mechanism while the server reads U as it does now; and however it
+    reads U.
+    `proof`: The proof of `gap`.
+    `note`: Note of the run.
     """
     problem = run.problem
     critical, certificate = critical_beta(problem, run.settings.seed), None if proof is None else proof.certificate
@@ -245,6 +248,7 @@ def _checkers(certificate: ServiceCertificate | None) -> dict[str, Path]:
 
 def _accuracy_of_answer(run: Run, local_gap: float) -> list[Fact]:
     """Return the residual and the local gap; where a solver made the point the gap decides, and a reader sees it first.
+
     A solver's point has an accurate value and inaccurate derivatives.
     """
     gap = Fact(

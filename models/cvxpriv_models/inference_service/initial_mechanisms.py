@@ -27,8 +27,9 @@ FREE_STARTS, FREE_STEPS, APART = 8, 20, 1e-6
 def initial(
     problem: Problem, constraints: Constraints, method: str, count: int, seed: int, engine: Engine
 ) -> tuple[Array, Sequence[str]]:
-    """Return `count` mechanisms, (count, |Y|, |U|), and where each comes from. With constraints every other one is
-    where a start ends without them: the first joint step brings it inside.
+    """Return `count` mechanisms, (count, |Y|, |U|), and where each comes from.
+
+    With constraints every other one is where a start ends without them: the first joint step brings it inside.
     """
     if method not in (AUTO, "joint"):
         return random_starts(problem, count, seed), ["random"] * count
@@ -58,9 +59,10 @@ def _free_ends(problem: Problem, seed: int, chosen: Sequence[tuple[str, Array]])
 
 
 def fitted(problem: Problem, mechanism: Array) -> Array:
-    """Return a mechanism with |U| outputs and the floor, as the one start (1, |Y|, |U|). Where outputs are too many,
-    those join that lose least. Where they are too few, the likeliest is split into equal ones: that changes neither
-    accuracy nor leakage, and leaves none empty. A floor takes from all outputs alike.
+    """Return a mechanism with |U| outputs and the floor, as the one start (1, |Y|, |U|).
+
+    Where outputs are too many, those join that lose least. Where they are too few, the likeliest is split into equal
+    ones: that changes neither accuracy nor leakage, and leaves none empty. A floor takes from all outputs alike.
     """
     if mechanism.shape[1] > problem.size_u:
         mechanism = merged(problem, mechanism, problem.size_u)

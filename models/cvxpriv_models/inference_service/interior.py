@@ -40,9 +40,10 @@ class Slopes(NamedTuple):
 
 
 def maximise(problem: Problem, posterior: Array) -> tuple[Array, Array]:
-    """Maximise F of (10) at posteriors, (B, |S|, |U|). `problem`: The problem, with a smooth f. `posterior`: (B, |S|,
-    |U|). Returns: Mechanisms (B, |Y|, |U|), and how far the F of each can be below the optimum (B,), usually below
-    1e-9.
+    """Maximise F of (10) at posteriors, (B, |S|, |U|).
+
+    `problem`: The problem, with a smooth f. `posterior`: (B, |S|, |U|).
+    Returns: Mechanisms (B, |Y|, |U|), and how far the F of each can be below the optimum (B,), usually below 1e-9.
     """
     shape = (len(posterior), problem.p_y.size, problem.size_u)
     price = np.minimum(closed_form.cost(posterior, problem.p_s_given_y), PRICE_LIMIT)
@@ -133,8 +134,9 @@ RIDGE = 1e-14
 
 
 class Inverse(NamedTuple):
-    """(H + diag(delta))^-1 = diag(1/scale) + vv v v' + vw (v w' + w v') - ww w w' for each start and symbol. `scale`,
-    `v`, `w` are (B, |Y|, |U|), the three coefficients (B, 1, |U|).
+    """(H + diag(delta))^-1 = diag(1/scale) + vv v v' + vw (v w' + w v') - ww w w' for each start and symbol.
+
+    `scale`, `v`, `w` are (B, |Y|, |U|), the three coefficients (B, 1, |U|).
     """
 
     scale: Array
@@ -162,8 +164,9 @@ class Inverse(NamedTuple):
 
 
 def inverse(mechanism: Array, p_y: Array, h: Array, delta: Array) -> Inverse:
-    """Return (H + diag(delta))^-1. `mechanism`, `h`, `delta`, (B, |Y|, |U|): h = beta p(y) f_xx >= 0, delta > 0. `p_y`:
-    (|Y|,).
+    """Return (H + diag(delta))^-1.
+
+    `mechanism`, `h`, `delta`, (B, |Y|, |U|): h = beta p(y) f_xx >= 0, delta > 0. `p_y`: (|Y|,).
     """
     weight = p_y[:, None]
     xi = mechanism / (p_y @ mechanism)[:, None, :]

@@ -41,8 +41,10 @@ from .simplex_rows import jump_at, row_roots
 
 
 class Kinks(NamedTuple):
-    """Cells at kinks, arrays (B, |Y|, |U|) each. `distance` is |p - q/kink| to the nearest kink; `fall` is by how much
-    f' is less on its left; `rise` is by how much f_x is more there.
+    """Cells at kinks, arrays (B, |Y|, |U|) each.
+
+    `distance` is |p - q/kink| to the nearest kink; `fall` is by how much f' is less on its left; `rise` is by how much
+    f_x is more there.
     """
 
     near: npt.NDArray[np.bool_]
@@ -69,8 +71,10 @@ def kinks_near(problem: Problem, mechanism: Array, within: float) -> Kinks:
 
 
 def least_at_kinks(problem: Problem, kinks: Kinks, s: Array) -> Array:
-    """Return s with f' at kinks chosen so that sum_y p(y) [(1 - |U| floor) max_u s + floor sum_u s] is least. `s`, (B,
-    |Y|, |U|): Slopes, with the derivative from the right at kinks; NaN at symbols that are never sent, which stay.
+    """Return s with f' at kinks chosen so that sum_y p(y) [(1 - |U| floor) max_u s + floor sum_u s] is least.
+
+    `s`, (B, |Y|, |U|): Slopes, with the derivative from the right at kinks; NaN at symbols that are never sent, which
+    stay.
     """
     result = s.copy()
     for start in np.flatnonzero(kinks.near.any(axis=(1, 2))):
@@ -154,9 +158,10 @@ class PointResiduals:
 
 
 def slopes(problem: Problem, mechanism: Array, posterior: Array, kinks: Kinks | None = None) -> Array:
-    """s_yu, (B, |Y|, |U|): exact limits at empty cells, NaN at symbols that are never sent. It is inf where f_x falls
-    to -inf at an empty cell, as that of -log t does: such a cell is never optimal. It is -inf where D is infinite. At
-    the cells of `kinks` the derivative is that from the right of the kink.
+    """s_yu, (B, |Y|, |U|): exact limits at empty cells, NaN at symbols that are never sent.
+
+    It is inf where f_x falls to -inf at an empty cell, as that of -log t does: such a cell is never optimal. It is -inf
+    where D is infinite. At the cells of `kinks` the derivative is that from the right of the kink.
     """
     p_y, beta = problem.p_y, problem.beta
     m = (p_y @ mechanism)[..., None, :]
@@ -171,9 +176,10 @@ def slopes(problem: Problem, mechanism: Array, posterior: Array, kinks: Kinks | 
 
 
 def residuals(problem: Problem, mechanism: Array) -> ServiceResiduals:
-    """Residuals of IAS (1) at mechanisms (B, |Y|, |U|), or one (|Y|, |U|), each at its own posterior (9). A cell near a
-    kink of f counts as standing there, and its distance as a residual: near is `AT_KINK`, or `AT_ONCE` where that
-    leaves less.
+    """Residuals of IAS (1) at mechanisms (B, |Y|, |U|), or one (|Y|, |U|), each at its own posterior (9).
+
+    A cell near a kink of f counts as standing there, and its distance as a residual: near is `AT_KINK`, or `AT_ONCE`
+    where that leaves less.
     """
     mechanism = np.asarray(mechanism, dtype=float).reshape(-1, problem.p_y.size, problem.size_u)
     own = closed_form.posterior(mechanism, problem.p_y, problem.p_s_given_y)
@@ -192,6 +198,7 @@ def residuals(problem: Problem, mechanism: Array) -> ServiceResiduals:
 
 def joint_gap(problem: Problem, mechanism: Array, posterior: Array) -> Array:
     """Return a certified bound of how far F of (10) at `mechanism` is below its optimum at `posterior`, (B,).
+
     `mechanism`: (B, |Y|, |U|). `posterior`: (B, |S|, |U|).
     """
     pieces = linear_pieces.pieces_of(problem.divergence)

@@ -19,9 +19,13 @@ KINK_TOLERANCE = 1e-12
 def solve_marginal(
     divergence: FDivergence, start: Array, mechanism: Array, level: Array, p_y: Array, beta: float, rho: float
 ) -> Array:
-    """Solve the P_U block. `start`, (B, |U|): First point of Newton's method, usually the last q. `mechanism`: (B, |Y|,
-    |U|). `level`, (B, |U|): lam + rho m. `p_y`: (|Y|,). Returns: q >= 0, (B, |U|); its sum is left to the multiplier,
-    as in the paper.
+    """Solve the P_U block.
+
+    `start`, (B, |U|): First point of Newton's method, usually the last q.
+    `mechanism`: (B, |Y|, |U|).
+    `level`, (B, |U|): lam + rho m.
+    `p_y`: (|Y|,).
+    Returns: q >= 0, (B, |U|); its sum is left to the multiplier, as in the paper.
     """
     slopes = slopes_of(divergence)
     with np.errstate(all="ignore"):

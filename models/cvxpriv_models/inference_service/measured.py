@@ -66,8 +66,9 @@ def measure(problem: Problem, constraints: Constraints = ()) -> Measure:
 
 
 def constrained(problem: Problem, constraints: Constraints) -> Measure:
-    """Return `figures` and the gap under constraints: the gain of one more joint step, by a solver's value. The
-    residual would take far longer than the step itself.
+    """Return `figures` and the gap under constraints: the gain of one more joint step, by a solver's value.
+
+    The residual would take far longer than the step itself.
     """
     of_state, block = figures(problem), joint(problem).constrained(constraints)
 
@@ -170,8 +171,9 @@ def nested(
 
 
 def _watch(problem: Problem, options: Options, constraints: Constraints) -> tuple[Measure, Stop]:
-    """Return the measurements after an outer step, and the rule for the last one. Where f has kinks the residual asks
-    for a program of its own: it is left to the end of the run.
+    """Return the measurements after an outer step, and the rule for the last one.
+
+    Where f has kinks the residual asks for a program of its own: it is left to the end of the run.
     """
     if constraints:
         return constrained(problem, constraints), Risen(partial(objective, problem), SOLVED)

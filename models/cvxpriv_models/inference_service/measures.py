@@ -38,8 +38,9 @@ def information(p_y: Array, p_s_given_y: Array) -> float:
 
 
 def leakage(mechanism: Array, p_y: Array, divergence: FDivergence, q: Array | None = None) -> Array:
-    """E[f(q(u)/p(u|y))], (...); q, (..., |U|), is the mechanism's own p(u) unless given. Where all rows are one it is
-    f(1) and nothing that rounding made: an enormous beta would multiply that.
+    """E[f(q(u)/p(u|y))], (...); q, (..., |U|), is the mechanism's own p(u) unless given.
+
+    Where all rows are one it is f(1) and nothing that rounding made: an enormous beta would multiply that.
     """
     marginal = p_y @ mechanism if q is None else q
     found = np.asarray(divergence.terms(mechanism, marginal[..., None, :]).sum(axis=-1) @ p_y)
@@ -56,8 +57,9 @@ def objective(mechanism: Array, p_y: Array, p_s_given_y: Array, beta: float, div
 def surrogate(
     mechanism: Array, posterior: Array, p_y: Array, p_s_given_y: Array, beta: float, divergence: FDivergence
 ) -> Array:
-    """F of IAS (14) at a posterior P(S|U), (..., |S|, |U|), that need not be the mechanism's own, (...). It is at most
-    `objective`, with equality at the posterior of IAS (9): the convex-concave procedure climbs on it.
+    """F of IAS (14) at a posterior P(S|U), (..., |S|, |U|), that need not be the mechanism's own, (...).
+
+    It is at most `objective`, with equality at the posterior of IAS (9): the convex-concave procedure climbs on it.
     """
     return np.asarray(
         information(p_y, p_s_given_y)

@@ -259,6 +259,7 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         usual: bool,
     ) -> tuple[Array, Sequence[str], str, Options]:
         """Return the starts that a bound's mechanism gives, their origins, and the method and options from there.
+
         `drawn`: Returns the usual starts of a method. `seconds`: Time that is left. `usual`: Whether no number of steps
         was asked for.
         """

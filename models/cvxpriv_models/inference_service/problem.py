@@ -27,9 +27,13 @@ SLACK = 1e-9
 
 @dataclass(frozen=True)
 class Problem:
-    """The data of IAS (1), validated. The server infers S, the user holds the data Y, and U is sent. `table`: P(S, Y),
-    (|S|, |Y|); its private symbols are S, its public ones Y. `beta`: The weight of privacy, > 0. `divergence`: f of the
-    leakage E[f(p(u)/p(u|y))]. `size_u`: |U|. `floor`: The paper's epsilon, the least p(u|y); 0 is legal.
+    """The data of IAS (1), validated. The server infers S, the user holds the data Y, and U is sent.
+
+    `table`: P(S, Y), (|S|, |Y|); its private symbols are S, its public ones Y.
+    `beta`: The weight of privacy, > 0.
+    `divergence`: f of the leakage E[f(p(u)/p(u|y))].
+    `size_u`: |U|.
+    `floor`: The paper's epsilon, the least p(u|y); 0 is legal.
     """
 
     table: JointTable

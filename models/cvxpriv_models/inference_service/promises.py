@@ -39,9 +39,11 @@ AT_HOME = " The certificate holds the private table: it stays at home."
 def optimality(
     best_of: str, local_gap: float, gap: float | None, program: str, critical: CriticalBeta, private: bool
 ) -> list[str]:
-    """Return how far the answer is known to be the best, and from which beta on nothing is worth telling. `best_of`:
-    Number of starts, in words. `local_gap`, `gap`: As in `inference_facts`. `program`: The one that checks the proof of
-    `gap`, where it is written beside the page. `private`: Whether the table has no noise.
+    """Return how far the answer is known to be the best, and from which beta on nothing is worth telling.
+
+    `best_of`: Number of starts, in words.
+    `local_gap`, `gap`: As in `inference_facts`.
+    `program`: The one that checks the proof of `gap`, where it is written beside the page.
     """
     certified = (
         "While the server reads U as it does now, no mechanism is better by more than "

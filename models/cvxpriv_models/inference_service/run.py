@@ -57,7 +57,11 @@ class Settings:
 @dataclass(frozen=True, eq=False, repr=False)
 class InferenceRun(MechanismRun[Problem, Settings]):
     """The best of a solve's starts: see `MechanismRun`; objective, accuracy and leakage among the columns of `starts`.
-    `note`: Caution about the answer; empty when there is none.
+
+    Attributes
+    ----------
+    note : str
+        Caution about the answer; empty when there is none.
     """
 
     model: ClassVar[str] = "InferenceAsService"
@@ -121,6 +125,7 @@ class InferenceRun(MechanismRun[Problem, Settings]):
     @property
     def _still(self) -> bool:
         """Whether its local gap is small: below the tolerance where a solver made the point, else a thousandth of it.
+
         Near the optimum of (10) the gap falls with the square of the residual.
         """
         return self.local_gap <= (self.tol if by_solver(self) else GAP_SHARE * self.tol)

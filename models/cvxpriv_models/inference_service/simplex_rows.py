@@ -21,8 +21,10 @@ NARROW = 4.0 * float(np.finfo(float).eps)
 
 
 def row_roots(divergence: FDivergence, level: Array, q: Array, weight: Array | float, beta: float) -> Array:
-    """The root x >= 0 of ``beta f_x(x, q) + weight x = level``; 0 where the left side is above at x = 0. `level`, `q`,
-    `weight`: They broadcast; weight > 0, q >= 0. A level of -inf gives 0. Returns: x, of the broadcast shape.
+    """The root x >= 0 of ``beta f_x(x, q) + weight x = level``; 0 where the left side is above at x = 0.
+
+    `level`, `q`, `weight`: They broadcast; weight > 0, q >= 0. A level of -inf gives 0.
+    Returns: x, of the broadcast shape.
     """
     level, q, weight = (np.asarray(one) for one in np.broadcast_arrays(level, q, weight))
     with np.errstate(all="ignore"):
@@ -101,9 +103,13 @@ UNREACHABLE = -1e9
 def solve_rows(
     divergence: FDivergence, start: Array, kappa: Array, q: Array, beta: float, weight: float, floor: float
 ) -> Array:
-    """Solve the row block. `start`, (B, |U|): First point, usually the last row. `kappa`, (B, |U|): -D - lam + rho c;
-    -inf puts the cell at the floor. `q`: (B, |U|). `beta`, `weight`, `floor`: weight = rho p(y) > 0. Returns: x, (B,
-    |U|), rows sum to 1 to rounding.
+    """Solve the row block.
+
+    `start`, (B, |U|): First point, usually the last row.
+    `kappa`, (B, |U|): -D - lam + rho c; -inf puts the cell at the floor.
+    `q`: (B, |U|).
+    `beta`, `weight`, `floor`: weight = rho p(y) > 0.
+    Returns: x, (B, |U|), rows sum to 1 to rounding.
     """
     least = np.isneginf(kappa)
     if least.any():
@@ -124,9 +130,10 @@ def solve_rows(
 def quick_rows(
     slopes: Slopes, x: Array, kappa: Array, q: Array, beta: float, weight: float, floor: float
 ) -> tuple[Array, bool]:
-    """Newton on (x, nu) until every start has settled; the second return says whether all did. A cell at the floor
-    stays out of the step while its slope says so. Steps are taken in log(x + shift), in which the equations are nearly
-    straight: shift 0 where f_x is steep at 0, else q.
+    """Newton on (x, nu) until every start has settled; the second return says whether all did.
+
+    A cell at the floor stays out of the step while its slope says so. Steps are taken in log(x + shift), in which the
+    equations are nearly straight: shift 0 where f_x is steep at 0, else q.
     """
     bottom = max(floor, TINY) if slopes.steep_x else floor
     top = 1.0 - (x.shape[-1] - 1) * floor

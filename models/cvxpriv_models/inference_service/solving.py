@@ -47,8 +47,9 @@ def solve_starts(
     callback: Watch | None,
     piece: Piece,
 ) -> tuple[Values, Context]:
-    """Run an algorithm from mechanisms; return the final state, settled on what to report, and its context. `name`: The
-    algorithm, or "" where the mechanisms are the answer as they are.
+    """Run an algorithm from mechanisms; return the final state, settled on what to report, and its context.
+
+    `name`: The algorithm, or "" where the mechanisms are the answer as they are.
     """
     mechanisms, origins = piece
     context = Context(engine, History(), callback, starts=np.arange(len(mechanisms)))
@@ -75,9 +76,10 @@ def _stayed(problem: Problem, before: Array, after: Array) -> Array:
 def polished(
     problem: Problem, options: Options, state: Values, starts: npt.NDArray[np.intp], context: Context
 ) -> Values:
-    """Take the default's best starts to the bottom of their valleys: joint steps, then passes for the open ones. One
-    pass for each update of P(S|U) often ends in a better valley than exact steps; exact steps then reach its bottom,
-    except where symbols die slowly: those that F does not miss are dropped.
+    """Take the default's best starts to the bottom of their valleys: joint steps, then passes for the open ones.
+
+    One pass for each update of P(S|U) often ends in a better valley than exact steps; exact steps then reach its
+    bottom, except where symbols die slowly: those that F does not miss are dropped.
     """
     context.starts = starts
     climbed = run(algorithm.joint_steps(problem, options), state, context)
@@ -114,6 +116,7 @@ def pooled(
     problem: Problem, options: Options, state: Values, starts: npt.NDArray[np.intp], seed: int, context: Context
 ) -> Values:
     """Let the best of `starts` go on from one joint problem over the posteriors of all of them, while that pays.
+
     Symbols found by different starts then stand in one mechanism; plain steps cannot bring them together.
     """
     for _ in range(POOLINGS):

@@ -83,9 +83,10 @@ def _sent_posteriors(problem: Problem, mechanism: Array) -> Array:
 
 
 def trial_posteriors(problem: Problem, seed: int = 0) -> Array:
-    """Return the posteriors that the grid start tries, (|S|, n), P(S) among them. For |S| up to 3, a grid of the whole
-    simplex; above, the P(S|y) and random mixtures of some of them: no mechanism can make a posterior that is no mixture
-    of the P(S|y).
+    """Return the posteriors that the grid start tries, (|S|, n), P(S) among them.
+
+    For |S| up to 3, a grid of the whole simplex; above, the P(S|y) and random mixtures of some of them: no mechanism
+    can make a posterior that is no mixture of the P(S|y).
     """
     size_s, size_y = problem.p_s_given_y.shape
     most = int(np.clip(CELLS // size_y, FEWEST_POINTS, MOST_POINTS))
@@ -109,8 +110,9 @@ def merged(problem: Problem, mechanism: Array, size: int, weight: float | None =
     """Join two symbols, those whose union costs least, until `size` are left; return (|Y|, at most `size`).
 
     F is a sum over symbols (`symbol_values`), and a symbol may be split without loss, so the cheapest union costs
-    nothing where two symbols are proportional. `mechanism`: P(U|Y), (|Y|, n). `weight`: In place of beta: 0 joins by
-    what is lost of I(S;U) alone.
+    nothing where two symbols are proportional.
+
+    `mechanism`: P(U|Y), (|Y|, n). `weight`: In place of beta: 0 joins by what is lost of I(S;U) alone.
     """
     joint = problem.p_y[:, None] * mechanism
     columns = joint[:, joint.sum(axis=0) > RARE].T
@@ -130,8 +132,9 @@ def merged(problem: Problem, mechanism: Array, size: int, weight: float | None =
 
 
 def symbol_values(problem: Problem, columns: Array, weight: float | None = None) -> Array:
-    """Return each symbol's part of IAS (1), p(u) [KL(P_S|u || P_S) - beta D_f(P_Y|u, P_Y)], (n,). `columns`: P(y, u) of
-    n symbols, (n, |Y|); they need not add up to P(Y). `weight`: In place of beta.
+    """Return each symbol's part of IAS (1), p(u) [KL(P_S|u || P_S) - beta D_f(P_Y|u, P_Y)], (n,).
+
+    `columns`: P(y, u) of n symbols, (n, |Y|); they need not add up to P(Y). `weight`: In place of beta.
     """
     beta = problem.beta if weight is None else weight
     mass = columns.sum(axis=1, keepdims=True)
@@ -143,8 +146,9 @@ def symbol_values(problem: Problem, columns: Array, weight: float | None = None)
 
 
 def without_rare(problem: Problem, mechanisms: Array) -> Array:
-    """Return mechanisms, (n, |Y|, |U|), without the symbols below `DYING` whose loss does not lower F; floor 0. A
-    symbol that dies slowly costs little and keeps a mechanism from being stationary for thousands of steps.
+    """Return mechanisms, (n, |Y|, |U|), without the symbols below `DYING` whose loss does not lower F; floor 0.
+
+    A symbol that dies slowly costs little and keeps a mechanism from being stationary for thousands of steps.
     """
     kept = mechanisms.copy()
     for mechanism in kept:

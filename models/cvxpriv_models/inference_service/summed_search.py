@@ -29,9 +29,11 @@ BISECTIONS = 50
 
 
 def search_summed(problem: Problem, joint: Array, asked: PricedConstraints, gap: float, deadline: float) -> Found:
-    """Bound the optimum under constraints to a relative gap, or as far as the deadline allows. `joint`, (|S|, |Y|): The
-    table, whose rows may be merged. `asked`: The conditions, with sums over columns. `deadline`: A value of
-    `time.monotonic`.
+    """Bound the optimum under constraints to a relative gap, or as far as the deadline allows.
+
+    `joint`, (|S|, |Y|): The table, whose rows may be merged.
+    `asked`: The conditions, with sums over columns.
+    `deadline`: A value of `time.monotonic`.
     """
     pricing = SummedPricing(pricing_of(problem, joint, asked), problem.divergence, asked, deadline)
     return _found(problem, pricing, _generated(problem, pricing, gap))
@@ -58,8 +60,9 @@ def _generated(problem: Problem, pricing: SummedPricing, gap: float) -> Generate
 
 
 def _satisfying(problem: Problem, pricing: SummedPricing) -> Array:
-    """Return the columns of a mechanism that satisfies what is asked, by a solver. Columns of one output together cost
-    no more than each alone: where none is found, no mixture of columns does either.
+    """Return the columns of a mechanism that satisfies what is asked, by a solver.
+
+    Columns of one output together cost no more than each alone: where none is found, no mixture of columns does either.
     """
     asked, known = pricing.asked, Known.of_table(problem.table)
     even = np.full((1, len(problem.p_y), problem.size_u), 1.0 / problem.size_u)

@@ -29,8 +29,12 @@ SHARE, PATIENCE, RISE = 0.1, 6, 1e-13
 
 def risen(problem: Problem, mechanism: Array, tol: float, deadline: float) -> Array:
     """Return a mechanism with the objective no lower, and with a residual within the tolerance where that is reached.
-    `problem`: The problem, with a smooth f and no floor. `mechanism`: (|Y|, U). `tol`: The KKT residual to reach.
-    `deadline`: A value of `time.monotonic`, looked at before every step. Returns (|Y|, |U|).
+
+    `problem`: The problem, with a smooth f and no floor.
+    `mechanism`: (|Y|, U).
+    `tol`: The KKT residual to reach.
+    `deadline`: A value of `time.monotonic`, looked at before every step.
+    Returns (|Y|, |U|).
     """
     mechanism = _reduced(problem, fitted(problem, mechanism)[0])
     problem_now = replace(problem, size_u=mechanism.shape[1])

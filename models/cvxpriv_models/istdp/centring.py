@@ -51,9 +51,13 @@ STEP = "mean and second moment"
 
 @dataclass(frozen=True, eq=False)
 class Centre:
-    """The released moments of the columns, in the units of these. `mean`: (d,). `spread`, (d, d): Second moment about
-    the mean. Noise may leave it with negative eigenvalues. `bound`: The norm R to which rows were shortened.
-    `deviation`: Standard deviation of the noise in an entry on the diagonal of `spread`. `left`: The mu that is left.
+    """The released moments of the columns, in the units of these.
+
+    `mean`: (d,).
+    `spread`, (d, d): Second moment about the mean. Noise may leave it with negative eigenvalues.
+    `bound`: The norm R to which rows were shortened.
+    `deviation`: Standard deviation of the noise in an entry on the diagonal of `spread`.
+    `left`: The mu that is left.
     """
 
     mean: Array
@@ -116,8 +120,9 @@ def moments(design: Design, divisor: int) -> Array:
 
 
 def moments_sensitivity(divisor: int, features: int, adjacency: str) -> float:
-    """Return the largest Euclidean norm by which a neighbour moves `moments`, as they are computed. Each computed entry
-    is a sum of rounded products; all of them together have size at most 2 a row.
+    """Return the largest Euclidean norm by which a neighbour moves `moments`, as they are computed.
+
+    Each computed entry is a sum of rounded products; all of them together have size at most 2 a row.
     """
     rows = divisor * (MOST_ROWS if adjacency == "add-remove" else 1)
     rounding = 4.0 * sum_rounding(rows + features + 16) * rows / divisor

@@ -15,8 +15,14 @@ from cvxpriv.penalties import Penalty
 
 @dataclass(frozen=True, eq=False)
 class SparseResiduals:
-    """Distances of a point from stationarity. `stationarity`, (d,): One distance per coefficient. `intercept`: The size
-    |dL/dintercept|; 0 without one.
+    """Distances of a point from stationarity.
+
+    Attributes
+    ----------
+    stationarity : ndarray, (d,)
+        One distance per coefficient.
+    intercept : float
+        The size |dL/dintercept|; 0 without one.
     """
 
     stationarity: Array
@@ -29,8 +35,10 @@ class SparseResiduals:
 
 
 def residuals(penalty: Penalty, theta: Array, gradient: Array, features: int) -> SparseResiduals:
-    """Return the residuals at theta, where the average loss has this gradient. `theta`, `gradient`, (d,) or (d + 1,):
-    The coefficients and their gradient, with an intercept last. `features`: Number of features, d.
+    """Return the residuals at theta, where the average loss has this gradient.
+
+    `theta`, `gradient`, (d,) or (d + 1,): The coefficients and their gradient, with an intercept last.
+    `features`: Number of features, d.
     """
     free = gradient[features:]
     penalised = np.abs(penalty.residual(theta[:features], gradient[:features]))

@@ -55,7 +55,10 @@ FLATTEST = 1e6
 
 @dataclass(frozen=True)
 class Spending:
-    """The split of epsilon. `rate`: Rate of the density exp(-rate ||b||). `more`: The amount that is added to lam.
+    """The split of epsilon.
+
+    `rate`: Rate of the density exp(-rate ||b||).
+    `more`: The amount that is added to lam.
     `determinant`: The epsilon that the Hessian costs.
     """
 
@@ -65,8 +68,11 @@ class Spending:
 
 
 def spend(epsilon: float, lam: float, bend: float, moved: float) -> Spending:
-    """Return the split of epsilon between b and the Hessian; b gets half of it at least. `lam`: Weight of the l2
-    penalty. `bend`: The number smoothness row_bound^2 / m. `moved`: Largest distance of b between neighbours.
+    """Return the split of epsilon between b and the Hessian; b gets half of it at least.
+
+    `lam`: Weight of the l2 penalty.
+    `bend`: The number smoothness row_bound^2 / m.
+    `moved`: Largest distance of b between neighbours.
     """
     half = 0.5 * epsilon
     least = bend * float(np.exp(-half) / -np.expm1(-half))  # bend / (e^half - 1), which overflows
@@ -111,6 +117,7 @@ def solve_objective_perturbation(
 
 def gradient_left(problem: Problem, spent: Spending, lam: float, divisor: int, row_bound: float, times: int) -> float:
     """Return a gradient of J, in Euclidean norm, below which the computed one gets whatever the rows are: see `EXACT`.
+
     `times`: Largest ratio of the number of rows to the divisor.
     """
     loss, size, lam = problem.loss, problem.size, lam + spent.more
@@ -126,7 +133,9 @@ def rounding_of(
     loss: Loss, rows: int, size: int, row_bound: float, lam: float, divisor: int, length: float, tilt: float
 ) -> float:
     """Return a bound, in Euclidean norm, of the distance between the computed gradient and that of the real J.
-    `length`: ||theta||. `tilt`: ||b|| / divisor.
+
+    `length`: ||theta||.
+    `tilt`: ||b|| / divisor.
     """
     of_rows = loss.slope * row_bound + loss.smoothness * row_bound**2 * length
     of_sums = 2.0 * sum_error(rows, size) * of_rows * rows / divisor
@@ -141,9 +150,12 @@ FALL = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Tilted:
-    """J(theta) = (1/divisor) sum_i l(x_i theta, y_i) + (lam/2) ||theta||^2 + b'theta/divisor. `problem`: The problem,
-    with loss and labels. `rows`, (n, d): The rows, of norm at most `row_bound`. `lam`: Weight of the square, > 0. `b`,
-    (d,): A double vector, within `BALL_ERROR` of a real one relative to its norm.
+    """J(theta) = (1/divisor) sum_i l(x_i theta, y_i) + (lam/2) ||theta||^2 + b'theta/divisor.
+
+    `problem`: The problem, with loss and labels.
+    `rows`, (n, d): The rows, of norm at most `row_bound`.
+    `lam`: Weight of the square, > 0.
+    `b`, (d,): A double vector, within `BALL_ERROR` of a real one relative to its norm.
     """
 
     problem: Problem
@@ -170,8 +182,9 @@ class Tilted:
         return rounding_of(self.problem.loss, count, size, self.row_bound, self.lam, self.divisor, length, tilt)
 
     def minimiser(self, left: float) -> Array:
-        """Return theta, (d,), where the real gradient of J has norm at most `left`: within left/lam of the minimum. It
-        takes Newton steps, shortened until J falls, down to half of `left`: the rest is for rounding.
+        """Return theta, (d,), where the real gradient of J has norm at most `left`: within left/lam of the minimum.
+
+        It takes Newton steps, shortened until J falls, down to half of `left`: the rest is for rounding.
         """
         theta = np.zeros(self.rows.shape[1])
         for _ in range(STEPS):

@@ -83,9 +83,10 @@ def solve_private(
     labels: Sequence[Array] = (),
     weights: Array | None = None,
 ) -> tuple[PrivateSparseRun, ...]:
-    """Return a private run, or one for each vector of `labels` within the same budget. The other options and the errors
-    are those of `ISTDP.solve_private`. `labels`, and `weights` of the rows, (n,), are for the methods that step along
-    noisy gradients.
+    """Return a private run, or one for each vector of `labels` within the same budget.
+
+    The other options and the errors are those of `ISTDP.solve_private`. `labels`, and `weights` of the rows, (n,), are
+    for the methods that step along noisy gradients.
     """
     if problem.schema is None:
         require_public_classes(problem.classes)

@@ -38,7 +38,11 @@ STEP = "scores of columns"
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """The columns that were chosen. `chosen`, (K,): Their positions, ascending. `left`: The mu that is left."""
+    """The columns that were chosen.
+
+    `chosen`, (K,): Their positions, ascending.
+    `left`: The mu that is left.
+    """
 
     chosen: npt.NDArray[np.intp]
     release: Release
@@ -79,8 +83,10 @@ def select(average: ClippedGradient, count: int, mu: float, adjacency: str, nois
 
 @dataclass(frozen=True)
 class Descent:
-    """A private descent, by its public options. `column_bound`: Public bound of the rows' norms without an intercept's
-    column. `weights`, (n,): Weights of the rows: no public number, but within the clip.
+    """A private descent, by its public options.
+
+    `column_bound`: Public bound of the rows' norms without an intercept's column.
+    `weights`, (n,): Weights of the rows: no public number, but within the clip.
     """
 
     method: str
@@ -100,8 +106,9 @@ class Descent:
     progress: bool
 
     def solve(self, problem: Problem, labels: Sequence[Array], divisor: Divisor) -> tuple[PrivateSparseRun, ...]:
-        """Return one run for each vector of labels, with the ledger of all. The coefficients are those of the rows and
-        columns as they were.
+        """Return one run for each vector of labels, with the ledger of all.
+
+        The coefficients are those of the rows and columns as they were.
         """
         count, mu, ledger = divisor.number, divisor.left, divisor.ledger
         centre: Centre | None = None

@@ -92,9 +92,11 @@ def public_iterations(clip: float, sensitivity: float, mu: float, size: int) -> 
 
 
 def noise_level_penalty(sensitivity: float, mu: float, travel: float, features: int) -> MCP:
-    """Return the MCP that shrinks coefficients that noise alone could have moved, and no larger ones. `sensitivity`,
-    `mu`: See `public_iterations`. `travel`: Number of iterations times the greatest step. `features`: Number d of
-    features, without an intercept.
+    """Return the MCP that shrinks coefficients that noise alone could have moved, and no larger ones.
+
+    `sensitivity`, `mu`: See `public_iterations`.
+    `travel`: Number of iterations times the greatest step.
+    `features`: Number d of features, without an intercept.
     """
     return MCP(float(sensitivity / mu * np.sqrt(0.5 * np.log(2.0 * features))), max(float(travel), LEAST_ALPHA))
 
@@ -159,8 +161,10 @@ STEP = "number of rows"
 
 @dataclass(frozen=True)
 class Divisor:
-    """The divisor of a sum over the rows. `left`: Remaining budget, a mu or a pure epsilon. `ledger`: The count, where
-    one was released.
+    """The divisor of a sum over the rows.
+
+    `left`: Remaining budget, a mu or a pure epsilon.
+    `ledger`: The count, where one was released.
     """
 
     number: int

@@ -230,6 +230,7 @@ class Problem:
     @cached_property
     def lambda_max(self) -> float:
         """The largest |dL/dtheta_i| where only the intercept is fitted: an l1 weight above it leaves no coefficient.
+
         The same holds for the weights of MCP, SCAD and capped l1, for the start at 0.
         """
         theta = np.zeros(self.size)

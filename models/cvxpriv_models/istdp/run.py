@@ -38,8 +38,18 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class SparseFit:
-    """Fitted coefficients with their predictions; it holds no row of the data. `theta`, (d,): The coefficients, and an
-    intercept last. `classes`, (2,): The two labels; None for a residual loss. `names`: Names of the d features.
+    """Fitted coefficients with their predictions; it holds no row of the data.
+
+    Attributes
+    ----------
+    theta : ndarray, (d,) or (d + 1,)
+        The coefficients, and an intercept last.
+    loss : Loss
+    penalty : Penalty
+    classes : ndarray, (2,), optional
+        The two labels; None for a residual loss.
+    names : tuple of str
+        Names of the d features.
     """
 
     theta: Array

@@ -38,9 +38,11 @@ def advance(state: State, p: Array, s: Array, target: float) -> State:
     """One feasible Newton step for each start: I(S;Y) does not rise, I(X;Y) stays at least R.
 
     Two keys of the state carry what a step teaches the next: "damping" (B,), and "rest" (B,), the number of steps for
-    which the plain Newton model is set aside. Both are made where they are missing. `state`: Feasible, every cell
-    positive. `p`, `s`, `target`: P(x) (M,), P(s | x) (K, M), and R^. Returns: With phi, log r, log w solved for the new
-    u, and the model's multiplier. A start whose step fails is as it was.
+    which the plain Newton model is set aside. Both are made where they are missing.
+
+    `state`: Feasible, every cell positive. `p`, `s`, `target`: P(x) (M,), P(s | x) (K, M), and R^.
+    Returns: With phi, log r, log w solved for the new u, and the model's multiplier. A start whose step fails is as it
+    was.
     """
     state = _with_memory(state)
     count, rows, columns = state["log_u"].shape
@@ -91,6 +93,7 @@ def settle_light_columns(
     at: interior.Point, lam: Array, near: Flags, p: Array, s: Array, target: float
 ) -> Array | None:
     """Columns of almost no mass, where a start is near its end: the useful ones return, the others follow a live one.
+
     Column j's price is ``sum_i w_ij (g_ij - alpha_i)``: what a unit of mass with posterior w_j adds to the Lagrangian.
     """
     light = (at.mass < interior.LIGHT) & near[:, None]
@@ -110,9 +113,10 @@ def settle_light_columns(
 
 
 def _retired(at: interior.Point, idle: Flags, p: Array) -> Array:
-    """u with each idle column at the posterior of the live column nearest to it, where that is not felt. Its own would
-    get there too, but only as 1/k. The two take the posterior of their sum: rows keep their sums, and I(X;Y) loses the
-    idle column's mass times the divergence of the posteriors.
+    """u with each idle column at the posterior of the live column nearest to it, where that is not felt.
+
+    Its own would get there too, but only as 1/k. The two take the posterior of their sum: rows keep their sums, and
+    I(X;Y) loses the idle column's mass times the divergence of the posteriors.
     """
     u = at.u.copy()
     some = np.flatnonzero(idle.any(axis=-1))

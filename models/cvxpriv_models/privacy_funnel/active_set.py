@@ -42,8 +42,11 @@ _ALIKE = 1e-12
 def newton_on_the_face(
     problem: Problem, constraints: tuple[tuple[str, Constraint], ...], residual: Callable[[Values], float]
 ) -> Accelerator | None:
-    """Return an accelerator: a few passes, then Newton's method on the constraints that bind. None where a constraint
-    is not linear: then there are only passes. Points with more than 2000 cells alive are left to the passes too.
+    """Return an accelerator: a few passes, then Newton's method on the constraints that bind.
+
+    None where a constraint is not linear: then there are only passes. Points with more than 2000 cells alive are left
+    to the passes too.
+
     `residual`: One start of the state to its KKT residual; it says whether unused symbols are rightly so.
     """
     rows = linear_rows(problem, constraints)
@@ -66,9 +69,11 @@ def newton_on_the_face(
 
 
 def polished(u: Array, problem: Problem, constraints: ConstraintRows) -> list[dict[str, Array]]:
-    """Return a stationary point near u, a local minimum on its face; nothing where none was found from here. `u`, (|X|,
-    |Y|): P(X,Y), feasible to a solver's accuracy. Returns: States without a leading axis, feasible to 1e-9 and with no
-    more leakage than u, to 1e-8. If symbols are unused there is a second one, from which a pass can bring them back.
+    """Return a stationary point near u, a local minimum on its face; nothing where none was found from here.
+
+    `u`, (|X|, |Y|): P(X,Y), feasible to a solver's accuracy.
+    Returns: States without a leading axis, feasible to 1e-9 and with no more leakage than u, to 1e-8. If symbols are
+    unused there is a second one, from which a pass can bring them back.
     """
     live = Live.of(u, problem, constraints)
     if live.rows.size > _LARGEST:
@@ -86,9 +91,10 @@ def polished(u: Array, problem: Problem, constraints: ConstraintRows) -> list[di
 
 
 def corrected(face: Face, problem: Problem, live: Live) -> Face | None:
-    """Return the face's stationary point by Newton's method, or None where there is none near. The Hessian is shifted
-    by the error that is left (Levenberg and Marquardt): steps stay quadratic, and two columns of one posterior, between
-    which mass moves freely, keep theirs. A small cell that would fall below 0 is put there.
+    """Return the face's stationary point by Newton's method, or None where there is none near.
+
+    The Hessian is shifted by the error that is left (Levenberg and Marquardt): steps stay quadratic, and two columns of
+    one posterior, between which mass moves freely, keep theirs. A small cell that would fall below 0 is put there.
     """
     for _ in range(_STEPS):
         system = _System(face, problem, live)
@@ -177,8 +183,10 @@ def unused(u: Array) -> Indices:
 
 
 def copied(u: Array, before: Array) -> Array:
-    """Return log u where each unused column has the posterior of the live one nearest to its own. `u`, `before`, (|X|,
-    |Y|): P(X,Y) with and without its unused columns set to 0. Returns (|X|, |Y|).
+    """Return log u where each unused column has the posterior of the live one nearest to its own.
+
+    `u`, `before`, (|X|, |Y|): P(X,Y) with and without its unused columns set to 0.
+    Returns (|X|, |Y|).
     """
     live = np.flatnonzero(u.sum(axis=0) > 0.0)
     log_u = np.log(np.maximum(u, np.exp(FLOOR)))
@@ -194,7 +202,8 @@ def priced(u: Array, face: Face, problem: Problem, live: Live, constraints: Cons
 
     The price of a posterior w is ``sum_i w_i (rise_i - lam log w_i + c_i)``, c_i what a unit of mass in that cell costs
     at the multipliers of the row sums and the constraints: what the column would add to the Lagrangian. Exponentiated
-    gradient steps of length 1 lower it, as those of PF Algorithm 1 do. Returns (|X|, |Y|).
+    gradient steps of length 1 lower it, as those of PF Algorithm 1 do.
+    Returns (|X|, |Y|).
     """
     s, log_u = problem.p_s_given_x, np.log(np.maximum(u, np.exp(FLOOR)))
     starts = u[:, u.sum(axis=0) > 0.0]

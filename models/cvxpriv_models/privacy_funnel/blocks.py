@@ -77,9 +77,10 @@ def _log_likelihood(
     write: Callable[[Array], Values],
     direct: Callable[[Values], Values],
 ) -> Block:
-    """Return the block that maximises sum_c sum_i weight_ic log v_ic over columns v_c of the simplex. The columns are
-    separate problems. Each is divided by its weight: a solver would leave the light ones unsolved. A column without
-    weight is uniform.
+    """Return the block that maximises sum_c sum_i weight_ic log v_ic over columns v_c of the simplex.
+
+    The columns are separate problems. Each is divided by its weight: a solver would leave the light ones unsolved.
+    A column without weight is uniform.
     """
 
     def shares(view: Values) -> tuple[Array, Cells]:

@@ -49,8 +49,11 @@ def rows_of(log_u: Array) -> Array:
 
 
 def expectation(log_u: Array, s: Array) -> Array:
-    """q block, PF Algorithm 1: ``phi = log u - S' log(S u)``. `log_u`: (B, M, N). `s`: P(s | x), (K, M). Returns: phi,
-    (B, M, N): what the u block needs of ``q_ijk = s_ki u_ij / sum_i' s_ki' u_i'j``.
+    """q block, PF Algorithm 1: ``phi = log u - S' log(S u)``.
+
+    `log_u`: (B, M, N).
+    `s`: P(s | x), (K, M).
+    Returns: phi, (B, M, N): what the u block needs of ``q_ijk = s_ki u_ij / sum_i' s_ki' u_i'j``.
     """
     # Each column is scaled by its largest cell: q does not change, and a dead column does not underflow.
     phi: Array = log_u - log_u.max(axis=-2, keepdims=True)
@@ -63,12 +66,14 @@ def mechanism(
 ) -> tuple[Array, Array]:
     """u block, PF Algorithm 1: ``u_ij = p_i softmax_j(phi + log r + lam log w)``, ``lam >= 0`` from G(lam) = 0.
 
-    The box in the paper drops r from the denominator (docs/errata.md). The constraint holds at the returned u with log
-    w as given, so I(X;Y) >= R holds too.
+    The box in the paper drops r from the denominator (docs/errata.md). The constraint holds at the returned u with
+    log w as given, so I(X;Y) >= R holds too.
 
-    `phi`, `log_r`, `log_w`: The q, r and w blocks. `p`, `target`: P(x) and R^. `start`: A first guess of the multiplier
-    per start, (B,); None is 0. Returns: log u (B, M, N), not below ``FLOOR``, and lam (B,). Where G has no root (see
-    ``multiplier.py``) lam is the largest multiplier tried.
+    `phi`, `log_r`, `log_w`: The q, r and w blocks.
+    `p`, `target`: P(x) and R^.
+    `start`: A first guess of the multiplier per start, (B,); None is 0.
+    Returns: log u (B, M, N), not below ``FLOOR``, and lam (B,). Where G has no root (see ``multiplier.py``) lam is the
+    largest multiplier tried.
     """
     rows = rows_at_root(phi + log_r[:, None, :], log_w, p, target, start)
     return rows.logits, rows.lam
@@ -99,9 +104,10 @@ def complete(log_u: Array, s: Array, lam: Array | None = None) -> State:
 
 
 def iteration(state: State, p: Array, s: Array, target: float) -> State:
-    """One pass of PF Algorithm 1, (u, lam) then r then w then q, fused; other keys of the state pass through. Equal to
-    :func:`mechanism`, :func:`marginal`, :func:`posterior`, :func:`expectation` in turn. r and q are taken from the
-    weights of u's rows, so nothing but the evaluations of G is transcendental in M x N.
+    """One pass of PF Algorithm 1, (u, lam) then r then w then q, fused; other keys of the state pass through.
+
+    Equal to :func:`mechanism`, :func:`marginal`, :func:`posterior`, :func:`expectation` in turn. r and q are taken from
+    the weights of u's rows, so nothing but the evaluations of G is transcendental in M x N.
     """
     base = state["phi"] + state["log_r"][:, None, :]
     rows = rows_at_root(base, state["log_w"], p, target, state["lam"])
@@ -133,8 +139,10 @@ def _safe_log(mass: Array) -> Array:
 
 
 class Descent(NamedTuple):
-    """Both sides of PF (10) in its general form, per start, (B,). `drop`: The relaxed objective before minus after.
-    `explained`: The sum of the four divergences and the multiplier's term.
+    """Both sides of PF (10) in its general form, per start, (B,).
+
+    `drop`: The relaxed objective before minus after. `explained`: The sum of the four divergences and the multiplier's
+    term.
     """
 
     drop: Array
@@ -152,8 +160,9 @@ def utility(log_u: Array) -> Array:
 
 
 def relaxed_objective(log_u: Array, log_r: Array, phi: Array) -> Array:
-    """PF (3), ``f~(u, r, q) = sum_ij u_ij (log u_ij - log r_j - phi_ij)``, with q and r as old as they may be, (B,). At
-    the optimal q and r it is -H(S|Y); add H(S) for I(S;Y).
+    """PF (3), ``f~(u, r, q) = sum_ij u_ij (log u_ij - log r_j - phi_ij)``, with q and r as old as they may be, (B,).
+
+    At the optimal q and r it is -H(S|Y); add H(S) for I(S;Y).
     """
     terms = np.exp(log_u) * (log_u - log_r[:, None, :] - phi)
     value: Array = terms.sum(axis=(-2, -1))

@@ -28,9 +28,10 @@ def constrained_start(
     settled: Callable[[Array], tuple[Values, Context]],
     tol: float,
 ) -> list[tuple[Values, Context]]:
-    """Run the algorithm from the mechanism of a constrained bound; nothing where that fails. Where that mechanism
-    satisfies the constraints and leaks at most `tol` more than the bound, no pass is made: `settled` makes it the end.
-    Where passes only raise its leakage, it is the end too.
+    """Run the algorithm from the mechanism of a constrained bound; nothing where that fails.
+
+    Where that mechanism satisfies the constraints and leaks at most `tol` more than the bound, no pass is made:
+    `settled` makes it the end. Where passes only raise its leakage, it is the end too.
     """
     if under is None:
         return []

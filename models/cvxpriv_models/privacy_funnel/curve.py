@@ -27,9 +27,11 @@ LEAST_SHARE = 1e-3
 
 @dataclass(frozen=True)
 class Band:
-    """The least leakage between two curves. `points`: The bounds, the mechanism and the certificate of each rate, in
-    the order asked for; after a keyboard interrupt, of those that were reached. `reached`: Their places among the rates
-    asked for: all, but for an interrupt.
+    """The least leakage between two curves.
+
+    `points`: The bounds, the mechanism and the certificate of each rate, in the order asked for; after a keyboard
+    interrupt, of those that were reached.
+    `reached`: Their places among the rates asked for: all, but for an interrupt.
     """
 
     points: tuple[FunnelBound, ...]

@@ -34,8 +34,10 @@ _UNFELT = 1e-120  # smaller cells change no sum, and their products are subnorma
 
 
 class Point(NamedTuple):
-    """A batch of mechanisms and the slopes of both informations there. `u`: (B, M, N). `share`: T / r, P(s | y), (B, K,
-    N). `mass`: r, (B, N). `rise`: S' log(T/r), (B, M, N). `log_w`: (B, M, N).
+    """A batch of mechanisms and the slopes of both informations there.
+
+    `u`: (B, M, N). `share`: T / r, P(s | y), (B, K, N). `mass`: r, (B, N). `rise`: S' log(T/r), (B, M, N). `log_w`: (B,
+    M, N).
     """
 
     u: Array
@@ -46,9 +48,10 @@ class Point(NamedTuple):
 
 
 class Direction(NamedTuple):
-    """A Newton step, with what the line search needs. `step`: d, (B, M, N). `lift`: The cheapest way, by the model, to
-    raise I(X;Y), (B, M, N). `lam`: The model's multiplier, (B,). `slope`: a . d, (B,): at most 0 for a direction of
-    descent.
+    """A Newton step, with what the line search needs.
+
+    `step`: d, (B, M, N). `lift`: The cheapest way, by the model, to raise I(X;Y), (B, M, N). `lam`: The model's
+    multiplier, (B,). `slope`: a . d, (B,): at most 0 for a direction of descent.
     """
 
     step: Array
@@ -79,8 +82,9 @@ def row_prices(at: Point, lam: Array) -> Array:
 
 
 def stationarity(at: Point, lam: Array) -> Array:
-    """``sum_ij u_ij (g_ij - min_j' g_ij')`` (see ``kkt.py``) over the columns that are not light, (B,). A light
-    column's posterior is arbitrary, and so are its slopes: how near a start is to its end they do not say.
+    """``sum_ij u_ij (g_ij - min_j' g_ij')`` (see ``kkt.py``) over the columns that are not light, (B,).
+
+    A light column's posterior is arbitrary, and so are its slopes: how near a start is to its end they do not say.
     """
     slopes = at.rise - lam[:, None, None] * at.log_w
     live = (at.mass >= LIGHT)[:, None, :]
@@ -93,10 +97,12 @@ def stationarity(at: Point, lam: Array) -> Array:
 def direction(at: Point, lam: Array, damping: Array, newton: Array, p: Array, s: Array, target: float) -> Direction:
     """The step of the module's model.
 
-    `at`: The point. `lam`: The current multipliers, (B,), for reduced costs and for the Newton model. `damping`: Per
-    start, (B,): curvature of a relative-entropy proximal term. `newton`: Per start, (B,), 1 for the Newton model and 0
-    for the convex-concave one. `p`, `s`, `target`: The problem. Returns: May hold non-finite entries where the model is
-    singular; the line search then keeps the point.
+    `at`: The point.
+    `lam`: The current multipliers, (B,), for reduced costs and for the Newton model.
+    `damping`: Per start, (B,): curvature of a relative-entropy proximal term.
+    `newton`: Per start, (B,), 1 for the Newton model and 0 for the convex-concave one.
+    `p`, `s`, `target`: The problem.
+    Returns: May hold non-finite entries where the model is singular; the line search then keeps the point.
     """
     inverse = _ColumnInverse(at, lam, damping, newton, s)
     by_rise, by_rate = inverse(at.rise), inverse(at.log_w)

@@ -75,10 +75,11 @@ def lagrangian_slopes(log_u: Array, s: Array) -> tuple[Array, Array]:
 def residuals(log_u: Array, p: Array, s: Array, target: float, lam: Array | None = None) -> FunnelResiduals:
     """The whole problem's residuals at any mechanism.
 
-    `log_u`: (B, M, N); cells without mass at ``FLOOR``. `p`, `s`, `target`: P(x) (M,), P(s | x) (K, M), and R^ = R +
-    sum p log p. `lam`: The multipliers, (B,). None takes for each start the one with the least residual, by
-    :func:`best_multiplier`; so does a zero where the constraint binds to rounding, since G(0) = 0 there whatever the
-    true multiplier is. Returns: All zero only at a first-order point.
+    `log_u`: (B, M, N); cells without mass at ``FLOOR``.
+    `p`, `s`, `target`: P(x) (M,), P(s | x) (K, M), and R^ = R + sum p log p.
+    `lam`: The multipliers, (B,). None takes for each start the one with the least residual, by :func:`best_multiplier`;
+    so does a zero where the constraint binds to rounding, since G(0) = 0 there whatever the true multiplier is.
+    Returns: All zero only at a first-order point.
     """
     u = np.exp(log_u)
     rise, log_w = lagrangian_slopes(log_u, s)
@@ -93,9 +94,10 @@ def residuals(log_u: Array, p: Array, s: Array, target: float, lam: Array | None
 
 
 def best_multiplier(u: Array, rise: Array, log_w: Array, excess: Array) -> Array:
-    """The ``lam >= 0`` that minimises the larger of stationarity and complementarity, per start, (B,). Both are convex
-    and piecewise linear in lam, so tangents at the ends of a bracket meet below the least value; the meeting point is
-    the next end, until value and bound agree.
+    """The ``lam >= 0`` that minimises the larger of stationarity and complementarity, per start, (B,).
+
+    Both are convex and piecewise linear in lam, so tangents at the ends of a bracket meet below the least value;
+    the meeting point is the next end, until value and bound agree.
     """
 
     def evaluate(lam: Array) -> tuple[Array, Array]:

@@ -24,9 +24,10 @@ LIMITED = ("local_differential_privacy", "local_information_privacy", "pointwise
 
 
 def most_told(problem: Problem, constraints: Sequence[tuple[str, Constraint]]) -> tuple[float, Array | None]:
-    """Return a bound of I(X;Y) under constraints, in nats, and the mechanism that tells most under those it counts. The
-    mechanism may have more than |Y| outputs, and other constraints may not hold. None where none is counted, or where
-    outputs have names.
+    """Return a bound of I(X;Y) under constraints, in nats, and the mechanism that tells most under those it counts.
+
+    The mechanism may have more than |Y| outputs, and other constraints may not hold. None where none is counted, or
+    where outputs have names.
     """
     ready = [one for _, one in constraints if isinstance(one, ReadyConstraint)]
     most = min([problem.table.entropy_x, float(np.log(problem.size_y)), *map(_limit, ready)])

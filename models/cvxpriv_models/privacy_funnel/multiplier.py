@@ -43,10 +43,12 @@ def constraint_gap(base: Array, log_w: Array, lam: Array, p: Array, target: floa
 def rows_at_root(base: Array, log_w: Array, p: Array, target: float, start: Array | None = None) -> TiltedRows:
     """The rows at the root of G over ``lam >= 0``, or at 0 where ``G(0) >= 0``.
 
-    `base`, `log_w`: (B, M, N). Rows of ``base`` may be shifted in place, which does not change the answer. `p`,
-    `target`: P(x) and R^. `start`: A first guess of the multiplier per start, (B,); None is 0. Returns: Where G is
-    negative everywhere, which is where ``sum_i p_i max_j log w_ij < R^``, ``lam`` is the largest multiplier tried. This
-    never occurs after a feasible step: a row's largest log w is at least its mean, and the mean is I(X;Y) - H(X).
+    `base`, `log_w`: (B, M, N). Rows of ``base`` may be shifted in place, which does not change the answer.
+    `p`, `target`: P(x) and R^.
+    `start`: A first guess of the multiplier per start, (B,); None is 0.
+    Returns: Where G is negative everywhere, which is where ``sum_i p_i max_j log w_ij < R^``, ``lam`` is the largest
+    multiplier tried. This never occurs after a feasible step: a row's largest log w is at least its mean, and the mean
+    is I(X;Y) - H(X).
     """
     with _UNHEEDED():
         rows = TiltedRows(base, log_w, np.zeros(len(base)) if start is None else start, p, target)
@@ -225,8 +227,9 @@ class _Bracket:
         self._low, self._high = np.full(count, -1.0), np.full(count, np.inf)
 
     def step(self, lam: Array, gap: Array, newton: Array, some: Flags) -> Array:
-        """Return the step of lam: the Newton step where it stays inside, else bisection, else doubling. Only the starts
-        in ``some`` are learnt from.
+        """Return the step of lam: the Newton step where it stays inside, else bisection, else doubling.
+
+        Only the starts in ``some`` are learnt from.
         """
         np.copyto(self._low, lam, where=some & (gap < 0.0))
         np.copyto(self._high, lam, where=some & (gap >= 0.0))

@@ -24,7 +24,12 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Problem:
-    """The data of PF (1), validated. `table`: P(S, X), (|S|, |X|). `rate`: R in nats, 0 <= R <= H(X). `size_y`: |Y|."""
+    """The data of PF (1), validated.
+
+    `table`: P(S, X), (|S|, |X|).
+    `rate`: R in nats, 0 <= R <= H(X).
+    `size_y`: |Y|.
+    """
 
     table: JointTable
     rate: float

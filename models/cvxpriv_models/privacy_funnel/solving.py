@@ -47,9 +47,11 @@ SAME_LEAKAGE = 1e-9
 def initial(
     problem: Problem, init: ArrayLike | None, starts: int, seed: int, *, clustered: bool
 ) -> tuple[Array, Sequence[str]]:
-    """Return log P(X, Y) of every start, (starts, |X|, |Y|), and where each comes from. `init`, (|X|, |Y|) and (starts,
-    |X|, |Y|): A user's mechanisms P(Y|X), in place of any others. `starts`, `seed`: Number of random starts, and their
-    seed. `clustered`: Whether clusters of the symbols take the place of the first.
+    """Return log P(X, Y) of every start, (starts, |X|, |Y|), and where each comes from.
+
+    `init`, (|X|, |Y|) and (starts, |X|, |Y|): A user's mechanisms P(Y|X), in place of any others.
+    `starts`, `seed`: Number of random starts, and their seed.
+    `clustered`: Whether clusters of the symbols take the place of the first.
     """
     if init is not None:
         mechanisms = _required(problem, init)
@@ -73,8 +75,9 @@ def _clusters(problem: Problem) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Passes:
-    """The passes of a method from some starts, called with log P(X, Y), (starts, |X|, |Y|). The final state comes back,
-    with its context.
+    """The passes of a method from some starts, called with log P(X, Y), (starts, |X|, |Y|).
+
+    The final state comes back, with its context.
     """
 
     problem: Problem
@@ -108,9 +111,11 @@ def best_run(
     seconds: float,
     bound: FunnelBound | None = None,
 ) -> FunnelRun:
-    """Return the run of the best start among those of all pieces. The best is the one of least leakage; of several
-    within `SAME_LEAKAGE` of it, a converged one of least residual. Without constraints its residual includes what the
-    best use of a free output would gain, and a certified gap of at most the tolerance is convergence too.
+    """Return the run of the best start among those of all pieces.
+
+    The best is the one of least leakage; of several within `SAME_LEAKAGE` of it, a converged one of least residual.
+    Without constraints its residual includes what the best use of a free output would gain, and a certified gap of at
+    most the tolerance is convergence too.
     """
     shared = set.intersection(*(set(piece) for piece, _ in pieces))  # an accelerator's own values may be missing
     state = {name: np.concatenate([piece[name] for piece, _ in pieces]) for name in pieces[0][0] if name in shared}
@@ -165,8 +170,9 @@ def best_run(
 def _priced(
     problem: Problem, log_u: Array, near: IntArray, residual: Array, bound: FunnelBound | None, tol: float
 ) -> IntArray:
-    """Return some starts, the best first, after the price of their free outputs was added to their residuals. A free
-    output of one may pay where another has none. Once one has converged, the others' are not priced.
+    """Return some starts, the best first, after the price of their free outputs was added to their residuals.
+
+    A free output of one may pay where another has none. Once one has converged, the others' are not priced.
     """
     lower = None if bound is None else bound.lower
     for one in near:
@@ -217,8 +223,9 @@ def _required(problem: Problem, init: ArrayLike) -> Array:
 
 
 def _inside(problem: Problem, constraints: Constraints, state: Values, context: Context) -> Values:
-    """Lead every start into the constraints, at the rate. One that gets stuck begins again elsewhere (`_begun_again`),
-    and then from the first that did get there.
+    """Lead every start into the constraints, at the rate.
+
+    One that gets stuck begins again elsewhere (`_begun_again`), and then from the first that did get there.
     """
     climb = algorithm.phase_one(problem, constraints)
     reached = run(climb, state, context)
@@ -248,9 +255,11 @@ def _inside(problem: Problem, constraints: Constraints, state: Values, context: 
 
 
 def _begun_again(problem: Problem, constraints: Constraints, log_u: Array) -> Iterator[Array]:
-    """Yield where stuck starts begin again: one start for all of them, or one for each. An injective map; the mechanism
-    that tells most, as far as it is known; and deterministic maps. These two are mixed with P(Y) until they satisfy the
-    constraints: under some the tangent of I(X;Y) at a map with zeros leads to none told.
+    """Yield where stuck starts begin again: one start for all of them, or one for each.
+
+    An injective map; the mechanism that tells most, as far as it is known; and deterministic maps. These two are mixed
+    with P(Y) until they satisfy the constraints: under some the tangent of I(X;Y) at a map with zeros leads to none
+    told.
     """
     if problem.size_y >= problem.p_x.size:
         yield feasible_starts(problem.p_x, problem.table.entropy_x, problem.size_y, len(log_u))

@@ -54,8 +54,9 @@ def entropy_of_map(labels: Labels, p: Array, size_y: int) -> float:
 
 
 def deterministic_map(p: Array, rate: float, size_y: int, rng: np.random.Generator) -> Labels:
-    """A random map X -> Y with H(Y) >= ``rate``, (M,): drawn, then its shared symbols split until it fits. Some room
-    above the rate is sought too, since a map of entropy R exactly has no feasible neighbours to start from.
+    """A random map X -> Y with H(Y) >= ``rate``, (M,): drawn, then its shared symbols split until it fits.
+
+    Some room above the rate is sought too, since a map of entropy R exactly has no feasible neighbours to start from.
     """
     labels: Labels = rng.integers(0, size_y, size=len(p))
     needed = rate + _ROOM
@@ -90,8 +91,10 @@ def _one_start(p: Array, rate: float, size_y: int, rng: np.random.Generator) -> 
 
 
 def softened(p: Array, rate: float, sharp: Array) -> Array:
-    """A start from a mechanism that has zeros: mixed with the uniform one as far as the rate allows. `p`: P(x) > 0,
-    (M,). `rate`: R in nats. `sharp`: A mechanism P(y | x) with I(X;Y) >= R, (M, N). Returns: log u, (M, N).
+    """A start from a mechanism that has zeros: mixed with the uniform one as far as the rate allows.
+
+    `p`: P(x) > 0, (M,). `rate`: R in nats. `sharp`: A mechanism P(y | x) with I(X;Y) >= R, (M, N).
+    Returns: log u, (M, N).
     """
     return _blend(p, rate, sharp, np.full_like(sharp, 1.0 / sharp.shape[1]))
 
@@ -148,8 +151,9 @@ def _longest_first(p: Array, size_y: int) -> Labels:
 
 
 def _balance(labels: Labels, p: Array, needed: float, size_y: int) -> Labels:
-    """Take the best swap of two x, again and again, until the entropy of the symbols is enough or none helps. An x
-    without mass stands at each symbol, so that to move an x is to swap it too.
+    """Take the best swap of two x, again and again, until the entropy of the symbols is enough or none helps.
+
+    An x without mass stands at each symbol, so that to move an x is to swap it too.
     """
     size, p = len(p), np.append(p, np.zeros(size_y))
     labels = np.append(labels, np.arange(size_y))

@@ -27,9 +27,13 @@ LOOP = "pass"
 
 
 def one_pass(problem: Problem, method: str, variant: str, table: Array, gamma: float) -> list[AnyStep]:
-    """Return the steps of a pass, in order: the penalties, the odd step, the dual step, the even step. Conventional
-    ADMM carries the odd iterate over in place of the even step. `method`: One of `METHODS`. `variant`: {"edge",
-    "printed"}. `table`, (passes, N): eta_i(2k-1).
+    """Return the steps of a pass, in order: the penalties, the odd step, the dual step, the even step.
+
+    Conventional ADMM carries the odd iterate over in place of the even step.
+
+    `method`: One of `METHODS`.
+    `variant`: {"edge", "printed"}.
+    `table`, (passes, N): eta_i(2k-1).
     """
     last = even_update(problem, variant, gamma) if method in RECYCLING else carry()
     return [penalty_step(table), odd_sweep(problem, variant), dual_update(problem, variant), last]
@@ -56,7 +60,10 @@ def blocks(problem: Problem, variant: str) -> dict[str, Block]:
 
 
 def initial_state(problem: Problem, init: ArrayLike | None = None) -> dict[str, Array]:
-    """Return the start: f(0), and lambda = 0. `init`, (d,) or (N, d): None is 0."""
+    """Return the start: f(0), and lambda = 0.
+
+    `init`, (d,) or (N, d): None is 0.
+    """
     shape = (problem.nodes, problem.features)
     given = np.zeros(shape) if init is None else real_numbers(init, "init", ModelError)
     if given.shape not in (shape, shape[1:]) or not np.isfinite(given).all():
@@ -105,7 +112,10 @@ MEMORY = 10
 
 
 class PublishedAndDual:
-    """The packing of f and lambda at fixed penalties. `eta`: (N,)."""
+    """The packing of f and lambda at fixed penalties.
+
+    `eta`: (N,).
+    """
 
     def __init__(self, problem: Problem, eta: Array, variant: str) -> None:
         self.shape = (problem.nodes, problem.features)

@@ -291,8 +291,9 @@ class ConsensusApart:
     def _begin(
         self, kind: str, problem: Problem, public: tuple[str, str, float], more: Sequence[Values] = (), **texts: str
     ) -> dict[str, Message]:
-        """Begin a run at every node; return what they answered. `public`: Method, variant and gamma. `more`: The
-        further vectors of each node.
+        """Begin a run at every node; return what they answered.
+
+        `public`: Method, variant and gamma. `more`: The further vectors of each node.
         """
         method, variant, gamma = public
         numbers = {"nodes": float(problem.nodes), "C": problem.C, "reg": problem.reg, "gamma": gamma}

@@ -165,8 +165,9 @@ class ConsensusNode(participant.Participant):
         return np.array([self.layout], dtype="<u8")
 
     def _posed(self, message: Message) -> _Begun:
-        """Return the run that a message asks for, as far as this node knows it. A node that is no neighbour is linked
-        to itself alone.
+        """Return the run that a message asks for, as far as this node knows it.
+
+        A node that is no neighbour is linked to itself alone.
         """
         loss = loss_named(message.texts["loss"])
         if loss.margin and not np.isin(self.y, (-1.0, 1.0)).all():

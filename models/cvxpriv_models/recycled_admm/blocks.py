@@ -142,9 +142,11 @@ PRECISION = 1e-14
 
 
 def proximal_move(own: Problem, f: Array, slope: Array, span: float) -> Array:
-    """Return one proximal gradient step from f, (d,), on O(f) + slope'f + span ||f||^2. It lowers the objective, and
-    puts coordinates that belong on a kink of R exactly there. `own`: The problem of one node. `f`, `slope`: (d,).
-    `span`: sum_j eta_ij.
+    """Return one proximal gradient step from f, (d,), on O(f) + slope'f + span ||f||^2.
+
+    It lowers the objective, and puts coordinates that belong on a kink of R exactly there.
+
+    `own`: The problem of one node. `f`, `slope`: (d,). `span`: sum_j eta_ij.
     """
     length = 1.0 / (float(own.smoothness[0]) + 2.0 * span)
     gradient = own.loss_gradients(f[None])[0] + slope + 2.0 * span * f

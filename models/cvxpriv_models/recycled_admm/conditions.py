@@ -100,8 +100,9 @@ class _Matrices:
 def conditions(
     problem: Problem, eta: Array, gamma: float, variant: str, solvers: Sequence[str]
 ) -> ConvergenceConditions:
-    """Ask whether (i) and (ii) hold at fixed penalties. `eta`: (N,). `variant`: {"edge", "printed"}. `solvers`:
-    CLARABEL or SCS: those that take semidefinite cones.
+    """Ask whether (i) and (ii) hold at fixed penalties.
+
+    `eta`: (N,). `variant`: {"edge", "printed"}. `solvers`: CLARABEL or SCS: those that take semidefinite cones.
     """
     if problem.ridge is None:
         raise ModelError(f"penalty={problem.penalty.name!r} is not smooth: Assumption 3 does not hold")
@@ -207,8 +208,9 @@ def _positive(matrix: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Operators:
-    """The matrices of a pass. `laplacian`, `signless`, (N, N): W(D - A) and W(D + A). `divisor`, (N,): The diagonal of
-    D~, 2 eta_i V_i + gamma.
+    """The matrices of a pass.
+
+    `laplacian`, `signless`, (N, N): W(D - A) and W(D + A). `divisor`, (N,): The diagonal of D~, 2 eta_i V_i + gamma.
     """
 
     laplacian: Array

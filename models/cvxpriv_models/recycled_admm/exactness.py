@@ -33,10 +33,11 @@ def gradient_left(
 ) -> Array:
     """Return the public bound of each node's gradient, (N,).
 
-    `tol`: Exactness with which a node minimises, as requested of `solve_private`. `spread`, (N,): The size that noise
-    in the objective usually has; 0 for none. `dual`, `pulled`, (N, d): lambda, and `updates.pull` of what was
-    published. `bend`, (N,): rho/N and twice the penalties. A minimiser is no longer than the sizes of the other terms
-    over it, and the rows' gradients are rounded by the more the longer it is.
+    `tol`: Exactness with which a node minimises, as requested of `solve_private`.
+    `spread`, (N,): The size that noise in the objective usually has; 0 for none.
+    `dual`, `pulled`, (N, d): lambda, and `updates.pull` of what was published.
+    `bend`, (N,): rho/N and twice the penalties. A minimiser is no longer than the sizes of the other terms over it, and
+    the rows' gradients are rounded by the more the longer it is.
     """
     loss = problem.loss
     sizes = problem.C * loss.slope * row_bound + spread + _lengths(2.0 * dual) + _lengths(pulled)
@@ -73,9 +74,12 @@ def require_solved(
     pulled: Array,
     bend: Array,
 ) -> None:
-    """Refuse a step whose gradient is not known to be within its public bound. `left`: (N,). `linear`, (N, d): The
-    noise in the objective, each row within `BALL_ERROR` of its norm. `dual`, `pulled`: (N, d). `bend`, (N,): rho/N and
-    twice the penalties.
+    """Refuse a step whose gradient is not known to be within its public bound.
+
+    `left`: (N,).
+    `linear`, (N, d): The noise in the objective, each row within `BALL_ERROR` of its norm.
+    `dual`, `pulled`: (N, d).
+    `bend`, (N,): rho/N and twice the penalties.
     """
     lengths, loss = _lengths(found.f), problem.loss
     of_rows = problem.C * (loss.slope * row_bound + loss.smoothness * row_bound * row_bound * lengths)

@@ -21,8 +21,10 @@ SHOWN = 5
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """A connected undirected graph without loops. `labels`: Labels of the nodes, in the order of every array with one
-    row per node. `adjacency`, (N, N): The paper's A: 1 between neighbours, 0 elsewhere.
+    """A connected undirected graph without loops.
+
+    `labels`: Labels of the nodes, in the order of every array with one row per node.
+    `adjacency`, (N, N): The paper's A: 1 between neighbours, 0 elsewhere.
     """
 
     labels: tuple[Hashable, ...]
@@ -33,8 +35,9 @@ class Network:
 
     @classmethod
     def of(cls, graph: Any) -> Network:
-        """Validate a graph. `graph`, (N, N): Edges have no weights: a matrix holds 0 and 1, and is symmetric with a
-        diagonal of 0.
+        """Validate a graph.
+
+        `graph`, (N, N): Edges have no weights: a matrix holds 0 and 1, and is symmetric with a diagonal of 0.
         """
         known = graph if isinstance(graph, nx.Graph) else _of_matrix(graph)
         if known.is_directed():

@@ -39,8 +39,10 @@ class ConsensusResiduals:
 
 
 def residuals(problem: Problem, f: Array, dual: Array, gradient: Array | None = None) -> ConsensusResiduals:
-    """Return the residuals at f and lambda. `f`, `dual`: (N, d). `gradient`, (N, d): Gradients of the O_i at f, without
-    R where R is not a square. None: from the data.
+    """Return the residuals at f and lambda.
+
+    `f`, `dual`: (N, d).
+    `gradient`, (N, d): Gradients of the O_i at f, without R where R is not a square. None: from the data.
     """
     return residuals_of_parts(problem, f, dual, stationarity_of(problem, f, dual, gradient))
 
@@ -83,10 +85,12 @@ def stationarity_of(problem: Problem, f: Array, dual: Array, gradient: Array | N
 def gap_of_parts(problem: Problem, f: Array, found: ConsensusResiduals, smoothness: Array) -> float | None:
     """Return an upper bound on objective(mean) - optimum of RADMM (1), from a number of each node, or None.
 
-    The gradient of sum_i O_i at the mean is at most sum_i (||grad O_i(f_i) + 2 lambda_i|| + M_i ||mean - f_i||) + 2
-    ||sum_i lambda_i||.
+    The gradient of sum_i O_i at the mean is at most sum_i (||grad O_i(f_i) + 2 lambda_i|| + M_i ||mean - f_i||) +
+    2 ||sum_i lambda_i||.
 
-    `f`: (N, d). `found`: The residuals at f. `smoothness`, (N,): M_i of `Problem.smoothness`.
+    `f`: (N, d).
+    `found`: The residuals at f.
+    `smoothness`, (N,): M_i of `Problem.smoothness`.
     """
     modulus = problem.nodes * (problem.ridge or 0.0)
     if not modulus > 0.0:

@@ -17,9 +17,11 @@ CAP = 10.0
 
 
 def eta_table(eta: ArrayLike, growth: ArrayLike, cap: ArrayLike | None, passes: int, nodes: int) -> Array:
-    """Return eta_i(2k-1) = min(eta_i growth_i^k, cap_i) for k = 1.., (passes, N), RADMM Algorithm 2. `eta`, (N,) and
-    (passes, N): > 0. A table of all passes is taken as it is. `growth`, (N,): >= 1. `cap`, (N,): None is `CAP` times
-    eta_i; inf is none.
+    """Return eta_i(2k-1) = min(eta_i growth_i^k, cap_i) for k = 1.., (passes, N), RADMM Algorithm 2.
+
+    `eta`, (N,) and (passes, N): > 0. A table of all passes is taken as it is.
+    `growth`, (N,): >= 1.
+    `cap`, (N,): None is `CAP` times eta_i; inf is none.
     """
     first, factor = real_numbers(eta, "eta", ModelError), real_numbers(growth, "growth", ModelError)
     cap_given = np.full((), np.inf) if cap is None else real_numbers(cap, "eta_cap", ModelError)
@@ -97,8 +99,9 @@ def penalty_table(
     nodes: int,
     usual: int,
 ) -> Array:
-    """Return eta_i(2k-1) of every pass and node, (passes, N), checked against the method. `usual`: Number of passes,
-    where neither `max_iter` nor a table of all passes gives it.
+    """Return eta_i(2k-1) of every pass and node, (passes, N), checked against the method.
+
+    `usual`: Number of passes, where neither `max_iter` nor a table of all passes gives it.
     """
     given = real_numbers(eta, "eta", ModelError)
     passes = max_iter or (len(given) if given.ndim == 2 else usual)

@@ -61,8 +61,12 @@ class Posed(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class OddStep:
-    """The result of the exact odd step. `f`, (N, d): f_i(2k-1). `gradient`, (N, d): Gradient of O_i at f_i, without
-    noise. `loss`, (N,): (1/B_i) sum_n l at f_i. `residual`, (N,): The norm of the gradient of (18) at f_i.
+    """The result of the exact odd step.
+
+    `f`, (N, d): f_i(2k-1).
+    `gradient`, (N, d): Gradient of O_i at f_i, without noise.
+    `loss`, (N,): (1/B_i) sum_n l at f_i.
+    `residual`, (N,): The norm of the gradient of (18) at f_i.
     """
 
     f: Array
@@ -79,7 +83,9 @@ def odd_step(
 
     The least of O_i(f) + (2 lambda_i + eps_i)'f + sum_j eta_ij ||(f_i' + f_j')/2 - f||^2, f' = f(2k-2).
 
-    `problem`: The problem, whose penalty is a square. `previous`, `dual`, `noise`: (N, d). `links`, (N, N): eta_ij.
+    `problem`: The problem, whose penalty is a square.
+    `previous`, `dual`, `noise`: (N, d).
+    `links`, (N, N): eta_ij.
     `start`, (N, d): First point of Newton's method.
     """
     bend = _ridge(problem) + 2.0 * reach(links)
@@ -107,8 +113,9 @@ def minimised(
 
 
 def centralised(problem: Posed, shares: Array | None = None) -> Array:
-    """Return argmin sum_i share_i O_i(f), (d,): with shares of 1 the optimum of RADMM (1). `shares`, (N,): None is 1
-    each. 1/eta_i gives what the printed penalties converge to.
+    """Return argmin sum_i share_i O_i(f), (d,): with shares of 1 the optimum of RADMM (1).
+
+    `shares`, (N,): None is 1 each. 1/eta_i gives what the printed penalties converge to.
     """
     each = np.ones(problem.nodes) if shares is None else shares
     weights = problem.row_weights * np.repeat(each, problem.rows.counts)
@@ -167,8 +174,9 @@ class _Least:
 
 @dataclass(frozen=True, eq=False)
 class _At:
-    """A point of every group and its predictions, with the gradients there, of the rows alone and of all. `scale`,
-    (m,): The largest of the terms that cancel in a gradient.
+    """A point of every group and its predictions, with the gradients there, of the rows alone and of all.
+
+    `scale`, (m,): The largest of the terms that cancel in a gradient.
     """
 
     f: Array

@@ -32,8 +32,9 @@ _COUNT, _CHANCE = re.compile(r"[0-9]+"), re.compile(r"0?\.[0-9]+|1\.0*")
 
 @dataclass(frozen=True)
 class Spelling:
-    """A graph by name: `ring`, `star:8`, `random:5:0.5`. `nodes`: None: it follows from something else. `chance`:
-    Chance of an edge between two nodes of a random graph.
+    """A graph by name: `ring`, `star:8`, `random:5:0.5`.
+
+    `nodes`: None: it follows from something else. `chance`: Chance of an edge between two nodes of a random graph.
     """
 
     kind: str
@@ -61,16 +62,18 @@ class Spelling:
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """A graph, and the rows of each of its nodes. `parts`: The positions of each node's rows, in the order of the
-    nodes.
+    """A graph, and the rows of each of its nodes.
+
+    `parts`: The positions of each node's rows, in the order of the nodes.
     """
 
     graph: nx.Graph
     parts: tuple[npt.NDArray[np.intp], ...]
 
     def shards(self, rows: Any, labels: Array, intercept: bool) -> list[tuple[Any, Array]]:
-        """Return each node's rows and labels, with a last column of ones where an intercept is wanted. `rows`: (n, d).
-        `labels`: (n,). `intercept`: R takes its coefficient for one like any other.
+        """Return each node's rows and labels, with a last column of ones where an intercept is wanted.
+
+        `rows`: (n, d). `labels`: (n,). `intercept`: R takes its coefficient for one like any other.
         """
         design = with_column(rows) if intercept else rows
         return [(design[part], labels[part]) for part in self.parts]
@@ -136,9 +139,10 @@ def place(
     """Give every node its rows.
 
     `nodes`: Number of nodes. It has to agree with a graph, or a spelling, that says so itself; None is `NODES` where
-    nothing does. `owners`, (rows,): The node of each row, by label; a spelled graph gets these labels, in order. None:
-    rows are dealt at random, in parts that differ by one row at most. `seed`: Seed of the dealing, and of a random
-    graph.
+    nothing does.
+    `owners`, (rows,): The node of each row, by label; a spelled graph gets these labels, in order. None: rows are dealt
+    at random, in parts that differ by one row at most.
+    `seed`: Seed of the dealing, and of a random graph.
     """
     require_counts(nodes=nodes)
     labels = None if owners is None else _in_order(owners)

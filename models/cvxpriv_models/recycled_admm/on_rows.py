@@ -35,8 +35,9 @@ SHOWN = 6
 
 @dataclass(kw_only=True, eq=False)
 class ConsensusOnRows(Fit):
-    """A consensus over a graph; the coefficients of every node of a private one are released. `optimality`: The
-    distance from the optimum, without privacy and where there is a unique one.
+    """A consensus over a graph; the coefficients of every node of a private one are released.
+
+    `optimality`: The distance from the optimum, without privacy and where there is a unique one.
     """
 
     budgets: ClassVar[tuple[str, ...]] = ("epsilon", "alpha")

@@ -21,8 +21,9 @@ BEHIND = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
 
 @styled
 def plot_graph(graph: nx.Graph, rows: Mapping[str, int]) -> Figure:
-    """The nodes and who is whose neighbour; each node with its name and its number of rows. `rows`: Number of rows by
-    the nodes' labels as texts.
+    """The nodes and who is whose neighbour; each node with its name and its number of rows.
+
+    `rows`: Number of rows by the nodes' labels as texts.
     """
     figure = blank(5.6, 4.2)
     axes = figure.add_subplot()

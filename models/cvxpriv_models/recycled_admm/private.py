@@ -184,8 +184,9 @@ def _privacy_loss(
 
 
 def _release(problem: Problem, settings: PrivateSettings, releases: Releases) -> Draw:
-    """(18), or (14) and noise on its answer: every node publishes one vector, on a grid. Either is solved to within a
-    public bound, and the noise on what is published covers that: see `exactness`.
+    """(18), or (14) and noise on its answer: every node publishes one vector, on a grid.
+
+    Either is solved to within a public bound, and the noise on what is published covers that: see `exactness`.
     """
     adjacency = problem.network.adjacency
 
@@ -213,8 +214,11 @@ def released(
     start: Array,
     noise: Noise,
 ) -> Array:
-    """Return what the problem's nodes release in a pass, (N, d), on a grid. `turn`: The pass, from 0. `pulled`, `dual`,
-    (N, d): `updates.pull` of what was published, and lambda. `start`, (N, d): First point of Newton's method.
+    """Return what the problem's nodes release in a pass, (N, d), on a grid.
+
+    `turn`: The pass, from 0.
+    `pulled`, `dual`, (N, d): `updates.pull` of what was published, and lambda.
+    `start`, (N, d): First point of Newton's method.
     """
     scale, bend, size, linear = releases.scale[turn], releases.convexity[turn], problem.features, np.zeros(dual.shape)
     if settings.perturbation == "objective":

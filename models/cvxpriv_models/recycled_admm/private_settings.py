@@ -22,9 +22,10 @@ from .spending import gradient_move, node_name, objective_epsilon, output_move, 
 
 @dataclass(frozen=True)
 class Usual:
-    """Defaults of a private solve, for a problem whose rows have norms of about 1. `reg`: reg over C N: the weight of
-    (1/2)||f||^2 beside the mean loss of a row. `eta`: A node's penalties together, over C and the largest curvature of
-    the loss.
+    """Defaults of a private solve, for a problem whose rows have norms of about 1.
+
+    `reg`: reg over C N: the weight of (1/2)||f||^2 beside the mean loss of a row.
+    `eta`: A node's penalties together, over C and the largest curvature of the loss.
     """
 
     reg: float
@@ -117,8 +118,20 @@ class Releases:
 
 @dataclass(frozen=True)
 class PrivateSettings:
-    """The public choices behind a private run. `node_tol`: Exactness with which a node minimises, in the norm of the
-    gradient. `C`, `reg`: Weights of the problem. `eta`: The penalties of the first pass, one a node.
+    """The public choices behind a private run.
+
+    Attributes
+    ----------
+    method, perturbation, variant : str
+    gamma : float
+    max_iter : int
+    row_bound : float
+    node_tol : float
+        Exactness with which a node minimises, in the norm of the gradient.
+    C, reg : float
+        Weights of the problem.
+    eta : tuple of float
+        The penalties of the first pass, one a node.
     """
 
     method: str
@@ -167,7 +180,10 @@ def within_bound(problem: Problem, bound: float, clip_rows: bool) -> Problem:
 
 
 def releases_of(problem: Problem, settings: PrivateSettings, reaches: Array, asked: Privacy) -> Releases:
-    """Return noise and cost of every pass. `reaches`, (passes, N): sum_j eta_ij of each pass."""
+    """Return noise and cost of every pass.
+
+    `reaches`, (passes, N): sum_j eta_ij of each pass.
+    """
     rows = problem.rows.counts.astype(float)
     longest = settings.row_bound * (1.0 + ROUNDING)
     slope = problem.loss.slope * longest

@@ -39,9 +39,12 @@ class Problem:
     Minimise sum_i O_i(f) with O_i(f) = (C/B_i) sum_n l(x_n'f, y_n) + (reg/N) R(f): every node weighs the same, whatever
     its number of rows.
 
-    `y`, (n,): All nodes' labels, node after node; -1 and 1 for a margin loss. `penalty`: R; the square is (1/2)||f||^2.
-    `reg`: The paper's rho. `classes`, (2,): The labels that the user gave for -1 and 1; None for a residual loss.
-    `automatic`: Whether reg was left to the model. `schema`: Public knowledge of all nodes' rows.
+    `y`, (n,): All nodes' labels, node after node; -1 and 1 for a margin loss.
+    `penalty`: R; the square is (1/2)||f||^2.
+    `reg`: The paper's rho.
+    `classes`, (2,): The labels that the user gave for -1 and 1; None for a residual loss.
+    `automatic`: Whether reg was left to the model.
+    `schema`: Public knowledge of all nodes' rows.
     """
 
     network: Network
@@ -138,8 +141,9 @@ class Problem:
 
     @cached_property
     def smoothness(self) -> Array:
-        """M_i, (N,): a Lipschitz constant of the gradient of O_i (Assumption 3), for R a square. The loss's smoothness
-        times (C/B_i) times the largest eigenvalue of X_i'X_i, plus the square's.
+        """M_i, (N,): a Lipschitz constant of the gradient of O_i (Assumption 3), for R a square.
+
+        The loss's smoothness times (C/B_i) times the largest eigenvalue of X_i'X_i, plus the square's.
         """
         return self.loss.smoothness * self.C / self.rows.counts * self.rows.spreads + (self.ridge or 0.0)
 

@@ -29,9 +29,12 @@ DENSE = 2500
 
 
 def linear_rate(problem: Problem, eta: Array, gamma: float | None, variant: str) -> float:
-    """Return the spectral radius of a pass's map of errors (f(2k-2) - f_c, lambda - lambda*). Each O_i is replaced by
-    its second-order form at the centralised optimum. lambda moves in the range of the weighted Laplacian only; what is
-    outside it stays, and is no error. `eta`: (N,). `gamma`: None: without an even step. `variant`: {"edge", "printed"}.
+    """Return the spectral radius of a pass's map of errors (f(2k-2) - f_c, lambda - lambda*).
+
+    Each O_i is replaced by its second-order form at the centralised optimum. lambda moves in the range of the weighted
+    Laplacian only; what is outside it stays, and is no error.
+
+    `eta`: (N,). `gamma`: None: without an even step. `variant`: {"edge", "printed"}.
     """
     links = edge_weights(eta, problem.network.adjacency, variant)
     nodes, features = problem.nodes, problem.features
@@ -82,7 +85,10 @@ LARGE = 2000
 
 
 def default_eta(problem: Problem, gamma: float | None) -> float:
-    """Return one eta for all edges. `gamma`: The gamma of the even step; None: without one."""
+    """Return one eta for all edges.
+
+    `gamma`: The gamma of the even step; None: without one.
+    """
     return fastest_eta(problem.network, *curvatures(problem), gamma)
 
 
@@ -117,8 +123,9 @@ def graph_eigenvalues(network: Network) -> Array:
 
 
 def predicted_rate(eta: float, h: Array, eigenvalues: Array, neighbours: float, gamma: float | None) -> float:
-    """Return the largest factor by which a pass multiplies an error: see the module. `h`, (k,): Curvatures.
-    `eigenvalues`, (m,): Eigenvalues of the normalised Laplacian. `neighbours`: V.
+    """Return the largest factor by which a pass multiplies an error: see the module.
+
+    `h`, (k,): Curvatures. `eigenvalues`, (m,): Eigenvalues of the normalised Laplacian. `neighbours`: V.
     """
     v, span = eigenvalues[None, :], eta * neighbours
     below = h[:, None] + 2.0 * span

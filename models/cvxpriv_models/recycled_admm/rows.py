@@ -26,7 +26,8 @@ class Rows:
     Numbers a row are kept flat, (n,) with n = sum_i B_i, so that a loss is taken of all rows at once. Products go node
     by node over views of one array; dense nodes of equal size are one stacked product.
 
-    `parts`: X_i, (B_i, d). `whole`, (n, d): The one array of dense parts.
+    `parts`: X_i, (B_i, d).
+    `whole`, (n, d): The one array of dense parts.
     """
 
     parts: tuple[Part, ...]

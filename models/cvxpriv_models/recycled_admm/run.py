@@ -26,8 +26,17 @@ from .problem import Problem, checked_rows
 
 @dataclass(frozen=True)
 class Settings:
-    """The options of `RecycledADMM.solve` that decide its result. `eta`: The penalties of the last pass that was
-    planned, one a node.
+    """The options of `RecycledADMM.solve` that decide its result.
+
+    Attributes
+    ----------
+    method, variant, engine : str
+    gamma : float
+    max_iter : int
+    tol : float
+    eta : tuple of float
+        The penalties of the last pass that was planned, one a node.
+    accelerate : bool
     """
 
     method: str
@@ -42,9 +51,16 @@ class Settings:
 
 @dataclass(frozen=True)
 class Optimality:
-    """The distance of a consensus from the centralised optimum f_c, found by exact Newton. `distance`: The largest
-    ||f_i - f_c||. `relative`: The same over ||f_c||. `excess`: The objective (1) at the mean of the f_i, less its
-    optimum.
+    """The distance of a consensus from the centralised optimum f_c, found by exact Newton.
+
+    Attributes
+    ----------
+    distance : float
+        The largest ||f_i - f_c||.
+    relative : float
+        The same over ||f_c||.
+    excess : float
+        The objective (1) at the mean of the f_i, less its optimum.
     """
 
     distance: float
@@ -54,9 +70,17 @@ class Optimality:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """Fitted nodes, with all that predicting needs. `parameters`, (N, d): f_i(2k-1) of the last pass, in the order of
-    `labels`. `classes`, (2,): The labels as the user gave them, of -1 and of 1; None for a residual loss. `labels`:
-    Labels of the nodes.
+    """Fitted nodes, with all that predicting needs.
+
+    Attributes
+    ----------
+    parameters : ndarray, (N, d)
+        f_i(2k-1) of the last pass, in the order of `labels`.
+    loss_name : str
+    classes : ndarray, (2,), optional
+        The labels as the user gave them, of -1 and of 1; None for a residual loss.
+    labels : tuple
+        Labels of the nodes.
     """
 
     parameters: Array

@@ -92,8 +92,9 @@ def node_costs(ledger: Sequence[Release], labels: tuple[Hashable, ...]) -> pd.Da
 
 
 def worst_nodes(losses: pd.DataFrame, delta: float, recycles: bool) -> tuple[pd.DataFrame, str]:
-    """Return what each node spent, the worst first, in words that people read; and what the columns are. `losses`: See
-    `PrivateConsensusRun.privacy_loss`. `recycles`: Whether every second step was free.
+    """Return what each node spent, the worst first, in words that people read; and what the columns are.
+
+    `losses`: See `PrivateConsensusRun.privacy_loss`. `recycles`: Whether every second step was free.
     """
     if gaussian := "mu" in losses:
         spent = [gaussian_epsilon(delta=delta, mu=mu) for mu in losses["mu"]]

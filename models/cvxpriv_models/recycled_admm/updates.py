@@ -13,9 +13,12 @@ VARIANTS = (EDGE, PRINTED)
 
 
 def edge_weights(eta: Array, adjacency: Array, variant: str = EDGE) -> Array:
-    """Return eta_ij, (N, N). `eta`, (N,): Penalty of each node. `adjacency`: (N, N). `variant`, {"edge", "printed"}:
-    "edge" is min(eta_i, eta_j), the same at both ends, which keeps sum_i lambda_i = 0. "printed" is eta_i in row i,
-    RADMM (14)-(16): with unequal eta_i the limit is then argmin sum_i O_i / eta_i.
+    """Return eta_ij, (N, N).
+
+    `eta`, (N,): Penalty of each node.
+    `adjacency`: (N, N).
+    `variant`, {"edge", "printed"}: "edge" is min(eta_i, eta_j), the same at both ends, which keeps sum_i lambda_i = 0.
+    "printed" is eta_i in row i, RADMM (14)-(16): with unequal eta_i the limit is then argmin sum_i O_i / eta_i.
     """
     weights = np.minimum(eta[:, None], eta[None, :]) if variant == EDGE else eta[:, None]
     return np.asarray(weights * adjacency)
