@@ -252,7 +252,7 @@ def _check_options(model: Model, solving: Mapping[str, Any]) -> None:
 def _say_sizes(terminal: Terminal, model: Model, size: Size) -> None:
     judgement = judged(model.problem.table)
     if judgement is not None:
-        terminal.say(f"{judgement.sizes}; {size.limit}")
+        terminal.say(f"{judgement.sizes}\n{size.limit}")
         if judgement.warning:
             terminal.warn(judgement.warning)
 

@@ -50,8 +50,12 @@ RESAMPLED = 2e-8
 
 @dataclass(frozen=True)
 class Size:
-    """An estimate of what work takes. `what`: The work in words: "a mechanism of 8,834 x 8,835 cells". `held`: Bytes of
-    the arrays. `remedy`: The remedy that makes it smaller. `logged`: Bytes of the history, which grows with time.
+    """An estimate of what work takes.
+
+    `what`: The work in words: "a mechanism of 8,834 x 8,835 cells".
+    `held`: Bytes of the arrays.
+    `remedy`: The remedy that makes it smaller.
+    `logged`: Bytes of the history, which grows with time.
     `proof`: Seconds after which a search for a proof ends, beside `seconds`; 0 for no such search.
     """
 

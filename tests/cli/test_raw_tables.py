@@ -125,7 +125,7 @@ def test_the_sizes_come_before_the_search(
     monkeypatch.setattr(PrivacyFunnel, "solve", searching)
     with pytest.raises((KeyboardInterrupt, SystemExit, click.Abort)):
         main(["funnel", people, "--private", "income", "--public", "age", "--rate", "0.5", *QUICK])
-    assert capfd.readouterr().out.startswith("60 records for 2 x 3 cells, 10.00 a cell; the work takes at most about")
+    assert capfd.readouterr().out.startswith("60 records for 2 x 3 cells, 10.00 a cell\nthe work takes at most about")
 
 
 def test_nothing_is_released_by_a_mechanism_that_is_not_finished(run: Run, people: str) -> None:
