@@ -17,7 +17,7 @@ from typing import Protocol, cast
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import lapack
 
 from cvxpriv.numerics.arrays import Array, Values, single, stack, starts_in
 from cvxpriv.schedules.steps import Accelerator
@@ -193,11 +193,9 @@ def _by_factor(columns: Array, weight: Array, bend: Array, slope: Array) -> Iter
     upward = hessian if weight.min() >= 0.0 else _weighted(columns, np.maximum(weight, 0.0))
     size = max(float(np.trace(hessian)) / slope.size, np.finfo(float).tiny)
     for matrix, diagonal in ((hessian, bend), (upward, np.maximum(bend, 0.0) + RIDGE * size)):
-        try:
-            factor = cho_factor(matrix + np.diag(diagonal), check_finite=False)
-        except LinAlgError:
-            continue
-        yield np.asarray(-cho_solve(factor, slope, check_finite=False))
+        factor, failed = lapack.dpotrf(matrix + np.diag(diagonal), overwrite_a=1, clean=0)
+        if not failed:
+            yield -lapack.dpotrs(factor, slope)[0]
 
 
 def _weighted(columns: Array, weight: Array) -> Array:

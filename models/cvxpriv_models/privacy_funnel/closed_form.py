@@ -107,15 +107,21 @@ def iteration(state: State, p: Array, s: Array, target: float) -> State:
     """One pass of PF Algorithm 1, (u, lam) then r then w then q, fused; other keys of the state pass through.
 
     Equal to :func:`mechanism`, :func:`marginal`, :func:`posterior`, :func:`expectation` in turn. r and q are taken from
-    the weights of u's rows, so nothing but the evaluations of G is transcendental in M x N.
+    the weights of u's rows, so nothing but the evaluations of G is transcendental in M x N. The search for lam starts
+    where it would be if it moved as in the last pass: "lam_before" is the one before that.
     """
-    base = state["phi"] + state["log_r"][:, None, :]
-    rows = rows_at_root(base, state["log_w"], p, target, state["lam"])
+    base, lam = np.empty_like(state["phi"]), state["lam"]
+    np.copyto(base, state["log_r"][:, None, :])  # with a sum of two arrays faster than a sum that broadcasts
+    base += state["phi"]
+    ahead = np.minimum(np.maximum(2.0 * lam - state.get("lam_before", lam), 0.9 * lam), 1.1 * lam)
+    rows = rows_at_root(base, state["log_w"], p, target, ahead)
     joint = (s * (_RAISED * rows.share[:, None, :])) @ rows.weights
     joint /= _RAISED
     mass = joint.sum(axis=-2)
     log_u, log_r, share = rows.logits, _safe_log(mass), joint / np.maximum(mass, _TINY)[:, None, :]
-    log_w: Array = np.subtract(log_u, log_r[:, None, :], out=rows.weights)
+    log_w = rows.weights
+    np.copyto(log_w, log_r[:, None, :])
+    np.subtract(log_u, log_w, out=log_w)
     if log_r.min() < _LOW_MASS:  # there the floor on log u is felt
         start, column = np.nonzero(log_r < _LOW_MASS)
         cells = log_u[start, :, column]
@@ -130,6 +136,7 @@ def iteration(state: State, p: Array, s: Array, target: float) -> State:
         "log_r": log_r,
         "log_w": log_w,
         "lam": rows.lam,
+        "lam_before": np.where(lam > 0.0, lam, rows.lam),
     }
 
 

@@ -223,8 +223,9 @@ class _Groups:
     def roots(self, z: Array, which: npt.NDArray[np.bool_]) -> list[Array]:
         """The Cholesky factors of the Hessians of some groups, each (d, d)."""
         hessians = self.rows.grams(self.weights * self.loss.curvature(z, self.y), which)
-        hessians += self.bend[which, None, None] * np.eye(self.slope.shape[1])
-        found = [lapack.dpotrf(hessian.T, lower=1, overwrite_a=1) for hessian in hessians]
+        every = np.arange(self.slope.shape[1])
+        hessians[:, every, every] += self.bend[which, None]
+        found = [lapack.dpotrf(hessian.T, lower=1, overwrite_a=1, clean=0) for hessian in hessians]
         if any(failed for _, failed in found):
             raise NotConverged("a Hessian is singular, and the optimum is not unique: choose reg > 0")
         return [root for root, _ in found]

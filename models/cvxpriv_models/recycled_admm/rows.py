@@ -93,8 +93,16 @@ class Rows:
         """Return X_i' diag(w_i) X_i, (N, d, d), from weights a row >= 0, (n,); of some nodes, where `which` says so."""
         roots, nodes = np.sqrt(weights), range(len(self.parts)) if which is None else np.flatnonzero(which).tolist()
         found = np.empty((len(nodes), self.features, self.features))
+        longest = max((len(part) for part in self.parts if isinstance(part, np.ndarray)), default=0)
+        room = np.empty((longest, self.features))
         for place, node in enumerate(nodes):
-            found[place] = _gram(self.parts[node], self.of_node(roots, node))
+            part, own = self.parts[node], self.of_node(roots, node)
+            if isinstance(part, np.ndarray):
+                scaled = np.multiply(part, own[:, None], out=room[: len(part)])
+                np.matmul(scaled.T, scaled, out=found[place])  # an array with itself: half the work of two arrays
+            else:
+                scaled_rows = sparse.diags_array(own) @ part
+                found[place] = (scaled_rows.T @ scaled_rows).toarray()
         return found
 
     @cached_property
@@ -113,11 +121,3 @@ class Rows:
         if self.whole is None or np.ptp(self.counts) > 0:
             return None
         return self.whole.reshape(len(self.parts), -1, self.features)
-
-
-def _gram(part: Part, roots: Array) -> Array:
-    if isinstance(part, np.ndarray):
-        scaled = part * roots[:, None]
-        return np.asarray(scaled.T @ scaled)  # the same array twice: half the work of two different ones
-    scaled_rows = sparse.diags_array(roots) @ part
-    return np.asarray((scaled_rows.T @ scaled_rows).toarray())
