@@ -104,12 +104,13 @@ FORMS: dict[str, Any] = {
 
 def formula(first: Any, slope: Any, value: Any, finite: bool) -> Any:
     """About H*'(t) in floats, and H*(t) of a known f, from an r with H'(r) >= t; or over r <= most, from any r."""
+    power = 2 if first is FORMS["hellinger"][0] else 1  # r = z^power
     def bound(t: int, most: int) -> int:
-        z, step = max(min(int(first(t / ONE) * (1 + 2.0**-51) * ONE), most * ONE), LEAST), 1
-        while slope(z) - ERROR < t and z < most * ONE:
-            z, step = z + ((z >> 52) + 1) * step, 2 * step
+        top = most * ONE if power == 1 else math.isqrt(most * ONE * ONE)
+        z, step = max(min(int(first(t / ONE) * (1 + 2.0**-51) * ONE), top), LEAST), 1
+        while slope(z) - ERROR < t and z < top: z, step = z + ((z >> 52) + 1) * step, 2 * step
         return int(value(z)) + ERROR + max(t + ERROR - int(slope(z)), 0) * most
-    return (lambda t: max(first(t), 0.0) ** (2 if first is FORMS["hellinger"][0] else 1)), bound
+    return (lambda t: max(first(t), 0.0) ** power), bound
 
 def chords(points: Matrix) -> Any:
     """The same below the chords of the file's points; beyond the last of them the slope is at most r <= 1 / p(y)."""
@@ -117,8 +118,7 @@ def chords(points: Matrix) -> Any:
     need(len(ts) > 1 and all(a < b for a, b in zip(ts, ts[1:])), "the points of H* do not rise")
     def bound(t: int, most: int) -> int:
         k = bisect_right(ts, t)
-        if 0 < k < len(ts):
-            return hs[k] - (hs[k] - hs[k - 1]) * (ts[k] - t) // (ts[k] - ts[k - 1])
+        if 0 < k < len(ts): return hs[k] - (hs[k] - hs[k - 1]) * (ts[k] - t) // (ts[k] - ts[k - 1])
         return hs[-1] + (t - ts[-1]) * most if k else hs[0]
     slopes = [0.0] + [(h - g) / (t - s) for s, t, g, h in zip(ts, ts[1:], hs, hs[1:])]
     return (lambda t: slopes[min(bisect_right(ts, t * ONE), len(slopes) - 1)]), bound

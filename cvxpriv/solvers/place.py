@@ -14,8 +14,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from cvxpriv.solvers.isolation import Ending, isolated
 
 _LOCK = threading.Lock()
@@ -72,6 +70,8 @@ def solvers_silent() -> Iterator[None]:
 @contextmanager
 def quiet() -> Iterator[None]:
     """Silence warnings of points outside a domain, of bounds that are no numbers, of solvers: all that is measured."""
+    import numpy as np  # here: the command line wants solvers to be silent, and to start at once
+
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         yield

@@ -357,7 +357,7 @@ def test_constraints_that_the_search_refuses_leave_nothing_behind(
     result = run("inference", counts, *COLUMNS, "--count", "count", *options)
     assert result.exit_code == 2
     assert message in result.stderr
-    assert result.stdout.count("\n") == 1  # the sizes, said before the search
+    assert result.stdout.count("\n") == 2  # the sizes and the estimate, said before the search
     assert not Path("out").exists()
 
 
