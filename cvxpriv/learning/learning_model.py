@@ -108,16 +108,23 @@ def best_start(solve: Callable[..., Run], points: list[Array], *, n_jobs: int, p
         description="starts",
         last=lambda run: run.interrupted or run.overdue,
     )
-    usable = [k for k, run in enumerate(runs) if run.finite and not np.isnan(run.objective)]
-    if not usable:
-        raise ModelError(
-            "the passes left the range of doubles: scale the columns to sizes near 1, and choose weights, penalties "
-            "and rates that are neither tiny nor huge"
-        )
-    best = min(usable, key=lambda k: (not runs[k].converged, runs[k].objective, k))
+    best = min(range(len(runs)), key=lambda k: (not runs[k].finite, not runs[k].converged, runs[k].objective, k))
     tried = tuple(
         Start(float(run.objective), float(run.kkt.largest), int(run.iterations), bool(run.converged), k == best)
         for k, run in enumerate(runs)
     )
     best_run: Run = replace(cast(Any, runs[best]), tried=tried)
-    return best_run
+    return finite_run(best_run)
+
+
+def finite_run(run: Run) -> Run:
+    """Return a run whose coefficients and objective are finite numbers.
+
+    Raises ModelError: They are not.
+    """
+    if not run.finite:
+        raise ModelError(
+            "the passes left the range of doubles: scale the columns to sizes near 1, and choose weights, penalties "
+            "and rates that are neither tiny nor huge"
+        )
+    return run

@@ -4,7 +4,8 @@ Thirty starts of one problem are one state whose arrays have 30 as their first d
 with 1 there. Nothing else holds values while an algorithm runs.
 """
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, get_args, get_origin
 
 import numpy as np
@@ -19,6 +20,7 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 __all__ = [
     *("Array", "Flags", "IntArray", "Values"),
     *("each_start", "measured_each", "put", "read_only", "single", "stack", "starts_in", "take", "unaliased"),
+    *("relative_residual", "worst"),
 ]
 
 
@@ -58,6 +60,22 @@ def single(state: Values, start: int) -> dict[str, Array]:
 def stack(parts: list[dict[str, Any]]) -> dict[str, Array]:
     """Return the state whose starts are `parts`, each without a leading axis."""
     return {name: np.stack([np.asarray(part[name], dtype=float) for part in parts]) for name in parts[0]}
+
+
+def worst(figures: Sequence[float]) -> float:
+    """Return the largest of figures >= 0; inf where one is no finite number: `max` passes over NaN.
+
+    >>> worst([0.5, float("nan")])
+    inf
+    """
+    return float(max(figures)) if math.isfinite(sum(figures)) else math.inf
+
+
+def relative_residual(figures: Sequence[float], scales: Sequence[float]) -> float:
+    """Return the largest figure over its scale, which is at least 1; inf where one of either is no finite number."""
+    if worst(scales) == math.inf:
+        return math.inf
+    return worst([figure / max(1.0, scale) for figure, scale in zip(figures, scales, strict=True)])
 
 
 def each_start(update: Callable[[Values], Mapping[str, Any]]) -> Callable[[Values], dict[str, Array]]:

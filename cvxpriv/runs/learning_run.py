@@ -141,6 +141,11 @@ class LearningRun(_Judged):
     log: History = field(default_factory=History, metadata=UNSAVED)
 
     @property
+    def finite(self) -> bool:
+        """Whether all coefficients and the objective are finite numbers."""
+        return super().finite and bool(np.isfinite(self.objective))
+
+    @property
     def history(self) -> pd.DataFrame:
         """The steps of the solve: iteration, block, the model's figures, seconds, engine, solver, status."""
         return self.log.frame(0)

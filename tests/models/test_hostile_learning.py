@@ -12,6 +12,11 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+from cvxpriv_models.admm_sharing.kkt import SharingResiduals
+from cvxpriv_models.inference_service.kkt import PointResiduals as InferenceResiduals
+from cvxpriv_models.istdp.kkt import SparseResiduals
+from cvxpriv_models.privacy_funnel.kkt import PointResiduals as FunnelResiduals
+from cvxpriv_models.recycled_admm.kkt import ConsensusResiduals
 from scipy import sparse
 
 from cvxpriv.errors import CvxprivError
@@ -187,12 +192,27 @@ def scaled_fit(rng: Rng) -> Any:
 SCALES = (
     *(1804, 2140, 15719, 19037),  # curvatures of 1e-300
     *(1193, 4997, 14484, 15925, 16675, 13004),  # no weight, or 1e-320, of a square beyond the doubles
-    *(5140, 5378),  # passes that leave the doubles
+    *(5140, 5378, 3002331),  # passes that leave the doubles; the last in the residuals' own scale
 )
 
 
 def test_fits_at_any_scale_are_finite_or_typed_errors() -> None:
     assert {seed: said for seed in (*range(40), *SCALES) if (said := fault(seed, scaled_fit))} == {}
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_residual_beyond_the_doubles_is_no_small_one(bad: float) -> None:
+    ones = (1.0, 1.0, 1.0)
+    several = (
+        ConsensusResiduals((0.0, bad), 0.0, 0.0, ones),
+        ConsensusResiduals((0.0,), bad, 0.0, (1.0, bad, 1.0)),
+        SharingResiduals(0.0, (0.0, bad), 0.0, ones),
+        SharingResiduals(0.0, (0.0,), 0.0, (1.0, bad, 1.0)),
+        SparseResiduals(np.zeros(2), bad),
+        InferenceResiduals(0.0, bad, 0),
+        FunnelResiduals(0.0, 0.0, bad, 1.0),
+    )
+    assert [one.largest for one in several] == [np.inf] * len(several)
 
 
 @pytest.mark.slow

@@ -23,6 +23,7 @@ from cvxpriv.distributed.checkpoint import saved_if_lost
 from cvxpriv.distributed.messages import Message, Vocabulary
 from cvxpriv.errors import DataError, ModelError, shown
 from cvxpriv.learning.labels import require_public_classes, signed_labels
+from cvxpriv.learning.learning_model import finite_run
 from cvxpriv.numerics.arrays import Array, Values, single
 from cvxpriv.numerics.doors import door
 from cvxpriv.penalties import convex_penalty, loss_named
@@ -185,7 +186,7 @@ class SharingApart:
             limits = stop, settings.max_iter, together.measure
             loop = Loop(Sweep(steps), *limits, accelerate=following, name=LOOP)
             state = single(run_schedule(loop, algorithm.initial_state(problem, weight), context), 0)
-            return self._finished(state, together, context, settings, begun)
+            return finite_run(self._finished(state, together, context, settings, begun))
 
     @declared
     def solve_private(

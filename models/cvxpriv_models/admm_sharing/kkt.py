@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.numerics.arrays import Array, Values, relative_residual, worst
 from cvxpriv.penalties.contract import distance
 from cvxpriv.penalties.loss_steps import in_pieces
 
@@ -51,8 +51,8 @@ class SharingResiduals:
     @property
     def largest(self) -> float:
         """The largest of the three, each relative to its scale; `tol` bounds it."""
-        figures = (self.primal, max(self.stationarity), self.fit)
-        return max(figure / max(1.0, scale) for figure, scale in zip(figures, self.scales, strict=True))
+        figures = (self.primal, worst(self.stationarity), self.fit)
+        return relative_residual(figures, self.scales)
 
 
 def residuals(problem: Problem, factors: Sequence[Factor], state: Values) -> SharingResiduals:

@@ -33,7 +33,7 @@ from scipy.sparse import block_array, csr_array, diags_array, eye_array, kron
 
 from cvxpriv.bounds import linear_pieces
 from cvxpriv.divergences.sides import TINY, slopes_of
-from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.arrays import Array, worst
 
 from . import closed_form, joint, measures
 from .problem import Problem
@@ -154,7 +154,7 @@ class PointResiduals:
     @property
     def largest(self) -> float:
         """The larger of stationarity and feasibility."""
-        return max(self.stationarity, self.feasibility)
+        return worst((self.stationarity, self.feasibility))
 
 
 def slopes(problem: Problem, mechanism: Array, posterior: Array, kinks: Kinks | None = None) -> Array:

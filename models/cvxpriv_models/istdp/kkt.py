@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.arrays import Array, worst
 from cvxpriv.penalties import Penalty
 
 
@@ -31,7 +31,7 @@ class SparseResiduals:
     @cached_property
     def largest(self) -> float:
         """The largest of all these distances."""
-        return max(float(self.stationarity.max()), self.intercept)
+        return worst((float(self.stationarity.max()), self.intercept))
 
 
 def residuals(penalty: Penalty, theta: Array, gradient: Array, features: int) -> SparseResiduals:

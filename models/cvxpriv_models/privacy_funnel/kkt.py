@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.arrays import Array, worst
 from cvxpriv_models.privacy_funnel import closed_form
 
 _TINY = float(np.finfo(np.float64).tiny)
@@ -62,7 +62,7 @@ class PointResiduals:
     @property
     def largest(self) -> float:
         """The largest of them."""
-        return max(self.stationarity, self.complementarity, self.feasibility, self.free)
+        return worst((self.stationarity, self.complementarity, self.feasibility, self.free))
 
 
 def lagrangian_slopes(log_u: Array, s: Array) -> tuple[Array, Array]:

@@ -17,6 +17,7 @@ from cvxpriv.distributed.carriers import Carrier
 from cvxpriv.distributed.checkpoint import saved_if_lost
 from cvxpriv.distributed.messages import Message, Vocabulary
 from cvxpriv.errors import DataError, ModelError, PrivacyError, shown
+from cvxpriv.learning.learning_model import finite_run
 from cvxpriv.numerics.arrays import Array, Values, single
 from cvxpriv.privacy import Noise, Release
 from cvxpriv.reports.files import PathLike
@@ -152,7 +153,7 @@ class ConsensusApart:
         DataError
             The nodes' columns or classes differ in their names.
         ModelError
-            An option is out of range.
+            An option is out of range, or the passes left the range of doubles.
         PartyError
             A node is lost, late, or refuses.
         """
@@ -176,7 +177,8 @@ class ConsensusApart:
             )
             state = {**algorithm.initial_state(problem), "stationarity": np.zeros((1, problem.nodes))}
             del state["gradient"], state["noise"]  # with the nodes
-            return self._finished(single(run_schedule(loop, state, context), 0), context, settings, begun)
+            ended = single(run_schedule(loop, state, context), 0)
+            return finite_run(self._finished(ended, context, settings, begun))
 
     @declared
     def solve_private(

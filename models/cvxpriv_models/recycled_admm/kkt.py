@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.arrays import Array, relative_residual, worst
 from cvxpriv.penalties.contract import distance
 
 from .problem import Problem
@@ -34,8 +34,8 @@ class ConsensusResiduals:
     @property
     def largest(self) -> float:
         """The largest of the three, each relative to its scale; `tol` bounds it."""
-        figures = (max(self.stationarity), self.consensus, self.dual_sum)
-        return max(figure / max(1.0, scale) for figure, scale in zip(figures, self.scales, strict=True))
+        figures = (worst(self.stationarity), self.consensus, self.dual_sum)
+        return relative_residual(figures, self.scales)
 
 
 def residuals(problem: Problem, f: Array, dual: Array, gradient: Array | None = None) -> ConsensusResiduals:
