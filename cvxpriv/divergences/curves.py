@@ -162,12 +162,14 @@ def _atom_sure(curve: AtomCurve, along: Literal["p", "q"]) -> npt.NDArray[np.boo
         tree, side = adjoint(tree), -1
     true = np.array([_precise(tree, float(t), side) for t in DISTANT]).T
     right = np.full(true.shape, True)
-    for p in (ones, 1.0 / np.maximum(ones, DISTANT)):  # as `value` and as `in_q` ask
-        at = At(*((p * DISTANT, p) if along == "p" else (p, p * DISTANT)), along)
-        with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):
+        size = np.abs(true[0]) / DISTANT + np.abs(true[1])
+        noise = 10.0 ** (-40.0 - 3.0 * np.abs(np.log10(DISTANT))) * np.array([size * DISTANT, size, size / DISTANT])
+        for p in (ones, 1.0 / np.maximum(ones, DISTANT)):  # as `value` and as `in_q` ask
             wanted = np.array(curve._scaled(p, *true))
+            at = At(*((p * DISTANT, p) if along == "p" else (p, p * DISTANT)), along)
             held = np.array([_full(one, p) for one in curve.atom.jet(at)])
-            right &= (held == wanted) | (np.abs(held - wanted) <= LOOSE * np.abs(wanted))
+            right &= (held == wanted) | (np.abs(held - wanted) <= LOOSE * np.abs(wanted) + noise)
     ends = np.full((3, 1), False)
     return np.concatenate([ends, right[:, :-1] & right[:, 1:], ends], axis=1)
 
@@ -187,6 +189,7 @@ def _middle(one: Any, t: Array) -> tuple[Array, Array]:
     return low / 2.0 + high / 2.0, high - low
 
 
+@lru_cache(maxsize=4096)
 def _precise(tree: Node, t: float, side: int) -> Array:
     if not 0.0 < t < np.inf:
         return np.full(3, np.nan)

@@ -69,7 +69,7 @@ def fitted_multipliers(
     `among`, (rows,): Rows that may carry one at all.
     """
     carrying = among & ~written.cone & (written.zero | (v >= -active))
-    carrying[written.singles()[0]] = False
+    carrying[written.singles[0]] = False
     kept, cone = np.flatnonzero(carrying), written.cone
     place = columns.add(jacobian.base[kept].T, np.where(written.zero[kept], -np.inf, 0.0), np.inf)
     links = _kinks(columns, jacobian, kept, place.start) if jacobian.low.size else np.zeros((0, 3), dtype=int)

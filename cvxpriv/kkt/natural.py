@@ -32,7 +32,8 @@ from cvxpriv.kkt.vector_rules import groups as groups_of
 from cvxpriv.numerics.arrays import Array, Flags
 
 KINKED = tuple(ELEMENTWISE[atom] for atom in (cp.abs, cp.maximum, cp.minimum))  # their slopes jump, all others bend
-HALVINGS = 100  # geometric ones down from 1e300, then sixty linear ones to the last digit
+HALVINGS = 100  # geometric ones down from 1e300; to the last digit a few
+SHORT = 2.0**-10  # share of a bracket left of an infinite end: an entropy may end beside zero
 SHARP = 4.0 * float(np.finfo(float).eps)  # a step is known to this, relative
 
 
@@ -233,23 +234,34 @@ def proximal_steps(parts: Parts, frozen: Array, below: Array, above: Array, floo
 def _first_not_negative(left: Callable[[Array], Array], reach: Array) -> Array:
     """Return where each of some increasing functions ceases to be negative, at most at its reach.
 
-    Every other trial is where the chord of the bracket is zero, which is the answer itself for a quadratic; the others
-    halve the bracket, in its logarithm while it spans more than a factor of four.
+    First where the chord of the bracket is zero, which is the answer itself for a quadratic. Then pairs of points: the
+    middle, of logarithms while the bracket spans more than a factor of four, and Ridders' point beside it, or one near
+    the far end where the function is infinite. A value that is rounding, beside the function's first one, is zero.
     """
     near, far = np.zeros(reach.size), reach
     at_near, at_far = left(near), left(far)
+    size = np.where(np.isfinite(at_near), np.abs(at_near), 0.0)
     near = np.where(at_far < 0.0, far, near)
-    for k in range(HALVINGS):
-        if (far - near <= SHARP * far).all():
-            break
-        smallest = np.maximum(near, 1e-30)
-        middle = np.where(far > 4.0 * smallest, np.sqrt(smallest) * np.sqrt(far), 0.5 * (near + far))
-        if k % 2 == 0:
-            with np.errstate(all="ignore"):
-                chord = near + (far - near) * (at_near / (at_near - at_far))
-            middle = np.where((chord >= near) & (chord <= far), chord, middle)
-        value = left(middle)
-        short, exact = value < 0.0, (value == 0.0) | (np.abs(value) <= SHARP * np.abs(middle))
-        near, at_near = np.where(short | exact, middle, near), np.where(short | exact, value, at_near)
-        far, at_far = np.where(short & ~exact, far, middle), np.where(short & ~exact, at_far, value)
+
+    def narrowed(point: Array) -> tuple[Array, Array]:
+        """Narrow each bracket to a side of a point, or of its middle if that is outside; return point and value."""
+        nonlocal near, far, at_near, at_far
+        point = np.where((point >= near) & (point <= far), point, 0.5 * (near + far))
+        value = left(point)
+        exact = np.abs(value) <= SHARP * np.maximum(size, point)
+        low, high = (value < 0.0) | exact, ~(value < 0.0) | exact
+        near, at_near = np.where(low, point, near), np.where(low, value, at_near)
+        far, at_far = np.where(high, point, far), np.where(high, value, at_far)
+        return point, value
+
+    with np.errstate(all="ignore"):
+        narrowed(near + (far - near) * (at_near / (at_near - at_far)))
+        for _ in range(HALVINGS):
+            if (far - near <= SHARP * far).all():
+                break
+            least, product = np.maximum(near, 1e-30), at_near * at_far
+            wide, start = far > 4.0 * least, near
+            middle, value = narrowed(np.where(wide, np.sqrt(least) * np.sqrt(far), 0.5 * (near + far)))
+            beside = middle - (middle - start) * value / np.sqrt(value * value - product)
+            narrowed(np.where(np.isinf(at_far), far - (far - near) * SHORT, beside))
     return far

@@ -59,15 +59,10 @@ class Point:
         return 1.0 + float(slopes_[slopes_ < STEEP].max(initial=0.0))
 
     @cached_property
-    def singles(self) -> tuple[np.ndarray, np.ndarray, Array]:
-        """Rows that bound one variable."""
-        return self.written.singles()
-
-    @cached_property
     def bounds(self) -> tuple[Array, Array]:
         """Tightest bounds of each variable that rows with a single entry state."""
         low, high = np.full(self.x.size, -np.inf), np.full(self.x.size, np.inf)
-        rows, columns, slopes_ = self.singles
+        rows, columns, slopes_ = self.written.singles
         limit, up = self.x[columns] - self.v[rows] / slopes_, slopes_ > 0
         np.minimum.at(high, columns[up], limit[up])
         np.maximum.at(low, columns[~up], limit[~up])
@@ -76,7 +71,7 @@ class Point:
     def sides(self, among: Flags) -> tuple[Flags, Flags]:
         """Variables that stand at a lower and an upper bound that one of these rows states."""
         at_low, at_high = np.zeros(self.x.size, dtype=bool), np.zeros(self.x.size, dtype=bool)
-        rows, columns, slopes_ = self.singles
+        rows, columns, slopes_ = self.written.singles
         tight = (self.v[rows] >= -self.active[rows]) & among[rows]
         at_high[columns[tight & (slopes_ > 0)]] = True
         at_low[columns[tight & (slopes_ < 0)]] = True
@@ -109,7 +104,7 @@ class Point:
         chosen += self._fit(np.where(weights > 0, g, 0.0), columns, weights, missing)
         # Bounds on single variables get the part of the gradient that they absorb.
         left = self._lagrangian(chosen)
-        rows, columns_, slopes_ = self.singles
+        rows, columns_, slopes_ = self.written.singles
         tight = np.flatnonzero((self.v[rows] >= -self.active[rows]) & missing[rows])
         sides = (slopes_[tight] > 0).astype(int)
         _, first = np.unique(2 * columns_[tight] + sides, return_index=True)
@@ -192,7 +187,7 @@ class Point:
         if multipliers is None:
             return weight
         signed = self.signed(multipliers)
-        signed[self.singles[0]] = 0.0
+        signed[self.written.singles[0]] = 0.0
         total: Array = weight + written.C.T @ signed
         return total
 

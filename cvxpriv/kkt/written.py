@@ -179,6 +179,7 @@ class Written:
         """Return the largest figure of each constraint's rows."""
         return {name: float(figures[own].max(initial=0.0)) for name, own in zip(self.names, self.rows, strict=True)}
 
+    @cached_property
     def singles(self) -> tuple[np.ndarray, np.ndarray, Array]:
         """Affine inequalities that bound one variable: their row, variable and slope."""
         count = np.diff(self.C.indptr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import cvxpy as cp
@@ -13,7 +14,9 @@ from scipy.optimize import brentq
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt import proximal, residuals
 from cvxpriv.kkt.derivatives import DerivativeError
+from cvxpriv.kkt.natural import _first_not_negative
 from cvxpriv.kkt.written import Written
+from cvxpriv.numerics.arrays import Array
 
 ROUNDING = 1e-12  # closed-form answers leave a few units in the last place, times the size of the data
 TIGHT = {"solver": "CLARABEL", "tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}
@@ -340,3 +343,30 @@ def test_a_large_problem_has_one_attempt_at_its_proximal_step(monkeypatch: pytes
     assert proximal.proximal_step(problem).why == "its proximal point is not solved accurately"
     monkeypatch.setattr(proximal, "LARGEST", 2)
     assert "no other solver is asked for more than 2 numbers" in proximal.proximal_step(problem).why
+
+
+SLOPE = np.array([1e-7, 0.02, 0.9, 20.0])
+STEPS: dict[str, tuple[Callable[[Array], Array], int]] = {
+    "quadratic": (lambda s: 1e6 * s + s - SLOPE, 4),
+    "entropy of a tiny cell": (lambda s: np.log1p(s / 1e-17) + s - SLOPE, 30),
+    "exponential": (lambda s: np.expm1(s) + s - SLOPE, 30),
+    "kink": (lambda s: np.where(s < 0.3 * SLOPE, -SLOPE, SLOPE) + s, 100),
+    "entropy that falls to nothing": (lambda s: -np.log1p(-s / 1e-9) + s - SLOPE, 100),
+}
+
+
+@pytest.mark.parametrize("kind", STEPS)
+def test_a_proximal_step_is_found_to_the_last_digits_in_few_evaluations(kind: str) -> None:
+    function, most = STEPS[kind]
+    seen = []
+
+    def left(step: Array) -> Array:
+        seen.append(step)
+        with np.errstate(divide="ignore"):
+            return function(step)
+
+    reach = np.minimum(SLOPE, 1e-9) if kind.endswith("nothing") else SLOPE
+    found = _first_not_negative(left, reach.copy())
+    assert len(seen) <= most
+    assert (left(found * (1.0 + 1e-12)) >= 0.0)[found < reach].all()
+    assert (left(found * (1.0 - 1e-12)) <= 0.0).all()

@@ -42,6 +42,8 @@ class Affine(Atom):
         return []
 
 
+#: Share of its parts below which a difference of products is computed in the other way.
+CANCELS = 1e-3
 P, Q = Affine(1.0, 0.0), Affine(0.0, 1.0)
 
 
@@ -84,9 +86,18 @@ class Total(Atom):
 
 
 def wronskian(one: Atom, other: Atom, at: At, jets: tuple[Jet, Jet]) -> Array:
-    """Return x' y - y' x; of two affine atoms without a difference of equal parts."""
+    """Return x' y - y' x, without a difference of nearly equal parts.
+
+    As x = p x_p + q x_q, and y likewise, x_q y - y_q x is p (x_q y_p - y_q x_p).
+    """
+    beside = at.p if at.along == "q" else at.q
     if isinstance(one, Affine) and isinstance(other, Affine):
         determinant = one.b * other.a - other.b * one.a
-        return determinant * at.p if at.along == "q" else -determinant * at.q
+        return determinant * beside if at.along == "q" else -determinant * beside
     (x, dx, _), (y, dy, _) = jets
-    return np.asarray(dx * y - dy * x)
+    turn = np.asarray(dx * y - dy * x)
+    lost = np.abs(turn) < CANCELS * np.abs(dx * y)
+    if not lost.any():
+        return turn
+    across = At(at.p, at.q, "p" if at.along == "q" else "q")
+    return np.where(lost, beside * (dx * other.jet(across)[1] - dy * one.jet(across)[1]), turn)
