@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cvxpriv.bounds import check_constrained_certificate as constrained
+from cvxpriv.bounds import check_constrained_certificate as constrained, check_costed_certificate as costed
 from cvxpriv.bounds.check_certificate import KIND, SCHEMA, SHORT, VERSION, check, table_hash
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array
@@ -191,7 +191,7 @@ class Certificate(StoredProof):
 
     header = (SCHEMA, VERSION, KIND)
     own: ClassVar[Readers] = {"rate": _rate, "lam": float, "nu": numbers}
-    checker = staticmethod(check)
+    checker: ClassVar[Callable[..., dict[str, Any]]] = staticmethod(check)
 
     @classmethod
     def of(
@@ -244,7 +244,30 @@ class ConstrainedCertificate(Certificate):
     checker = staticmethod(constrained.check)
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CostedCertificate(Certificate):
+    """The claim of `ConstrainedCertificate` under constraints that are convex costs of a column.
+
+    Its checker is `cvxpriv.bounds.check_costed_certificate`, which names the files that it needs beside it.
+
+    `constraints`: Each with its kind and its numbers, as the checker reads them.
+    `mu`: The multipliers of each one's sums over outputs, >= 0.
+    `cells`: For each sort of outputs a tree in order, its root first: a cut [i, j, share] between two corners, or a
+    distribution of S and each constraint's numbers.
+    `others`: See `Certificate`.
+    """
+
+    mu: tuple[list[float], ...]
+    constraints: tuple[dict[str, Any], ...]
+    cells: tuple[list[Any], ...]
+
+    header = (SCHEMA, VERSION, costed.KIND)
+    own: ClassVar[Readers] = {**Certificate.own, "mu": each(list), "constraints": each(dict), "cells": each(list)}
+    checker = staticmethod(costed.check)
+
+
 def certificate_of(document: Any, path: str = "the document") -> Certificate:
     """Read a certificate of the funnel, with constraints or without; see `StoredProof.of_document`."""
-    under = isinstance(document, dict) and document.get("kind") == constrained.KIND
-    return (ConstrainedCertificate if under else Certificate).of_document(document, path)
+    kind = document.get("kind") if isinstance(document, dict) else None
+    sorts: dict[Any, type[Certificate]] = {constrained.KIND: ConstrainedCertificate, costed.KIND: CostedCertificate}
+    return sorts.get(kind, Certificate).of_document(document, path)

@@ -59,6 +59,25 @@ class Lines:
             return np.asarray(value.max(axis=1, keepdims=True))
         return np.asarray({"above": np.maximum(value, 0.0), "away": np.abs(value)}.get(self.sort, value[:, :0]))
 
+    def active(self, x: Array, prices: Array) -> Array:
+        """Return the weights of lines with which they touch the costs at columns, (n, size), where those have prices.
+
+        Examples
+        --------
+        >>> Lines("away", np.array([[2.0], [-2.0]]), 0.1).active(np.array([[0.2, 0.8]]), np.array([3.0])).tolist()
+        [[0.0, 3.0]]
+        """
+        value = x @ self.lines
+        if self.sort == "most":
+            return np.asarray(prices[0] * np.eye(self.size)[value.argmax(axis=1)])
+        above = (value > 0.0) * prices
+        return np.hstack([above, (value < 0.0) * prices]) if self.sort == "away" else np.asarray(above)
+
+    @property
+    def sides(self) -> Array:
+        """The lines, each of "away" with its mirror image after all, (|Y|, size)."""
+        return np.hstack([self.lines, -self.lines]) if self.sort == "away" else self.lines
+
     def kept(self, x: Array, prior: Array) -> Array:
         """Return columns, (n, |Y|), moved towards the prior until none breaks what each of them has to obey."""
         if self.sort != "never":

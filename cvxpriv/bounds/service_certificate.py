@@ -2,7 +2,7 @@
 
 The checker is `cvxpriv.bounds.check_service_certificate`: one file of the standard library, which can be copied out
 beside a report. It derives the claim again in exact arithmetic. Under constraints
-`cvxpriv.bounds.check_constrained_service_certificate` does, which needs the other beside it.
+`cvxpriv.bounds.check_constrained_service_certificate` does, which needs the other and `check_costs.py` beside it.
 """
 
 from __future__ import annotations

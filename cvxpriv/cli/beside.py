@@ -63,8 +63,11 @@ def proved(terminal: Terminal, run: MechanismRun[Any, Any], facts: Facts) -> Fac
         with terminal.phase("deriving the certificate again in exact arithmetic"):
             certificate.verify()
         missing = f"the gap is not proved: {bound.reason}; raise --time-limit or --gap" if bound.reason else ""
-        if left := [*bound.ignored, *getattr(bound, "uncertified", ())]:
-            missing = f"the certificate leaves out {', '.join(left)}: no proof with that is known"
+        if bound.ignored:
+            missing = f"the certificate leaves out {', '.join(bound.ignored)}: no proof with that is known"
+        elif left := getattr(bound, "uncertified", {}):
+            said = "; ".join(f"{name} ({why})" for name, why in left.items())
+            missing = f"the certificate does not prove all of the bound under {said}"
     if missing:
         return replace(facts, unmet=facts.unmet or missing, messages=[*facts.messages, f"Not certified: {missing}."])
     return replace(facts, messages=[*facts.messages, "The certificate was derived again in exact arithmetic."])

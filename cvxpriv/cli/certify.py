@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cvxpriv.bounds.certificate import ConstrainedCertificate, certificate_of
+from cvxpriv.bounds.certificate import certificate_of
 from cvxpriv.bounds.check_constrained_service_certificate import KIND as CONSTRAINED_SERVICE
 from cvxpriv.bounds.check_service_certificate import KIND as SERVICE
 from cvxpriv.bounds.service_certificate import service_certificate_of
@@ -38,7 +38,7 @@ def certify(terminal: Terminal, file: str) -> None:
 def _of_funnel(document: Any, file: str) -> tuple[str, dict[str, Any]]:
     certificate = certificate_of(document, file)
     shown = certificate.verify()
-    under = certificate.constraints if isinstance(certificate, ConstrainedCertificate) else ()
+    under = getattr(certificate, "constraints", ())
     such = _such(under)
     text = (
         f"proved: every mechanism with I(X;Y) >= {format_number(certificate.rate, 6)} nats{such} leaks at least "

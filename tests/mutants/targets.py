@@ -139,6 +139,7 @@ GROUPS = {
                 "cvxpriv.bounds.check_constrained_certificate",
                 ("tests/toolkit/test_bounds_constrained_certificate.py",),
             ),
+            Target("cvxpriv.bounds.check_costed_certificate", ("tests/toolkit/test_bounds_costed_certificate.py",)),
         )
     ),
     "steps": Group(

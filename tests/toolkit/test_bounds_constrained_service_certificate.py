@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 import math
 import random
 import subprocess
@@ -22,20 +21,23 @@ from scipy.optimize import linprog
 
 from cvxpriv import constraints
 from cvxpriv.blocks.declaration import Known
-from cvxpriv.bounds import check_constrained_service_certificate as checker, check_service_certificate as plain
+from cvxpriv.bounds import (
+    check_constrained_service_certificate as checker,
+    check_costs,
+    check_service_certificate as plain,
+)
 from cvxpriv.bounds.service_certificate import ConstrainedServiceCertificate, service_certificate_of
 from cvxpriv.constraints import ReadyConstraint
 from cvxpriv.divergences import divergence
 from cvxpriv.errors import DataError
-from cvxpriv.numerics.arrays import Array
 
+from .column_costs import grid, summed
 from .mutated_certificates import mutated
 
-CHECKERS = (Path(checker.__file__), Path(plain.__file__))
+CHECKERS = tuple(Path(one.__file__) for one in (checker, check_costs, plain))
 TABLE = np.array([[0.3, 0.1, 0.1], [0.05, 0.15, 0.3]])
 P, P_S, BETA, GRID = TABLE.sum(axis=0), TABLE.sum(axis=1), 0.1, 24
 FAR = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]])
-PAIRS = list(itertools.permutations(range(3), 2))
 CASES: dict[str, tuple[ReadyConstraint, ...]] = {
     "local": (constraints.local_differential_privacy(1.0),),
     "delta": (constraints.local_differential_privacy(0.5, 0.05),),
@@ -60,7 +62,6 @@ CASES: dict[str, tuple[ReadyConstraint, ...]] = {
     ),
 }
 FAST = ("local", "box", "peak", "moved", "average", "distortion", "forbidden")
-ROUNDED = 1.0 + 1e-9  # a mechanism's own columns touch their constraints
 
 
 @cache
@@ -79,10 +80,11 @@ def certificate(request: pytest.FixtureRequest) -> ConstrainedServiceCertificate
 
 
 def test_the_checker_is_short_and_imports_the_standard_library_and_the_other_checker_alone() -> None:
-    lines = CHECKERS[0].read_text(encoding="utf-8").splitlines()
-    assert len(lines) < 200
-    imported = {line.split()[1].split(".")[0] for line in lines if line.startswith(("import ", "from "))}
-    assert imported <= sys.stdlib_module_names
+    for program in CHECKERS[:2]:
+        lines = program.read_text(encoding="utf-8").splitlines()
+        assert len(lines) < 200
+        imported = {line.split()[1].split(".")[0] for line in lines if line.startswith(("import ", "from "))}
+        assert imported <= sys.stdlib_module_names
 
 
 def test_a_saved_certificate_is_proved_by_the_copied_checkers(
@@ -118,80 +120,17 @@ def test_the_claim_is_the_bound_and_no_looser(case: str) -> None:
 # --- the truth, by a linear program over columns on a grid ------------------------------------------------------------
 
 
-def costs(one: dict[str, Any], x: Array) -> tuple[Array, list[float], Array]:
-    """What columns cost, (n, k), the sums' upper ends, and which columns may be used, by formulas of their own."""
-    r, s, kind = x / P, x @ (TABLE / P).T / P_S, one["kind"]
-    ratio, some, end = (r if one.get("of") == "input" else s), np.ones(len(x), dtype=bool), float(one.get("bound", 0.0))
-    high = math.exp(min(one.get("epsilon", 0.0), 700.0)) * ROUNDED
-    none = np.zeros((len(x), 0))
-    if kind == "local_differential_privacy" and one["delta"]:
-        over = np.stack([np.maximum(r[:, i] - high * r[:, j], 0.0) for i, j in PAIRS], axis=1)
-        return over, [one["delta"]] * 6, some
-    if kind == "local_differential_privacy":
-        return none, [], r.max(axis=1) <= high * r.min(axis=1)
-    if kind == "metric_differential_privacy":
-        factor = np.exp(np.minimum(one["epsilon"] * np.array(one["distance"]), 700.0)) * ROUNDED
-        return none, [], np.all([r[:, i] <= factor[i, j] * r[:, j] for i, j in PAIRS], axis=0)
-    if kind == "renyi_differential_privacy":
-        a, pairs = one["order"], [(r[:, i], np.maximum(r[:, j], 1e-12)) for i, j in PAIRS]
-        if a >= 1.0:  # a zero costs without end; of 1e13 in its place, a solver's weight of -1e-13 would pay others
-            some = r.min(axis=1) > 0.0
-        if a == 1.0:
-            told = np.stack([u * np.log(np.maximum(u, 1e-300) / v) for u, v in pairs], axis=1)
-            return told, [one["epsilon"]] * 6, some
-        sign = 1.0 if a > 1.0 else -1.0
-        end = sign * math.exp(min((a - 1.0) * one["epsilon"], 700.0))
-        return np.stack([sign * u**a * v ** (1.0 - a) for u, v in pairs], axis=1), [end] * 6, some
-    if kind == "pointwise_leakage":
-        return none, [], ratio.max(axis=1) <= high
-    if kind == "local_information_privacy":
-        return none, [], (ratio.max(axis=1) <= high) & (ratio.min(axis=1) * high >= 1.0)
-    if kind == "f_information":
-        with np.errstate(divide="ignore", invalid="ignore"):
-            told = np.where(ratio > 0.0, ratio * divergence(one["f"]).f(1.0 / np.maximum(ratio, 1e-12)), 0.5)  # Le Cam
-        return (told @ (P if one["of"] == "input" else P_S))[:, None], [end], some
-    if kind == "bayes_vulnerability":
-        return (s * P_S).max(axis=1, keepdims=True), [end], some
-    if kind == "group_fairness":
-        return 0.5 * np.abs(s[:, :1] - s[:, 1:]), [end], some
-    if kind == "maximal_leakage":
-        return r.max(axis=1, keepdims=True), [math.exp(min(end, 700.0))], some
-    assert kind == "total_variation_to_prior"
-    apart = 0.5 * np.abs(r - 1.0)
-    return (apart @ P[:, None], [end], some) if one["average"] else (apart, [end] * 3, some)
-
-
 def most(document: dict[str, Any]) -> float:
     """A value that some mechanism under the constraints reaches: by columns on a grid; 0 where none does."""
-    points = np.array([v for v in itertools.product(range(GRID + 1), repeat=3) if sum(v) == GRID]) / GRID
     joint = (P[:, None] * np.array(document["mechanism"])).T
     joint = joint[joint.any(axis=1)]
-    x = np.vstack([points, P, joint / joint.sum(axis=1, keepdims=True)])
+    x = np.vstack([grid(3, GRID), P, joint / joint.sum(axis=1, keepdims=True)])
     s = x @ (TABLE / P).T
     told = np.where(s > 0.0, s * np.log(np.maximum(s, 1e-300) / P_S), 0.0).sum(axis=1)
     worth = told - document["beta"] * divergence("jensen-shannon").terms(x, P).sum(axis=1)
-    named = [one for one in document["constraints"] if one["kind"] in ("expected_distortion", "forbidden")]
-    rest = [costs(one, x) for one in document["constraints"] if one not in named]
-    rows, some = [one for one, _, _ in rest], np.all([np.ones(len(x), dtype=bool), *(ok for *_, ok in rest)], axis=0)
-    ends = [end for _, upper, _ in rest for end in upper]
-    if named:
-        rows, some = [np.tile(row, (3, 1)) for row in rows], np.tile(some, 3)
-    for one in named:
-        d, bound = np.zeros((3, 3)), 0.0
-        if one["kind"] == "forbidden":
-            d[tuple(np.array(one["cells"]).T)] = 1.0
-            some &= (x @ d).T.ravel() == 0.0
-        else:
-            d, bound = np.array(one["distortion"]), one["bound"]
-            rows.append((x @ d).T.ravel()[:, None])
-            ends.append(bound)
-    times = len(some) // len(x)
-    x, worth, sums = (
-        np.tile(x, (times, 1))[some],
-        np.tile(worth, times)[some],
-        np.hstack([*rows, np.zeros((len(some), 0))]),
-    )
-    limit = {"A_ub": sums[some].T, "b_ub": ends} if ends else {}
+    kept, sums, ends = summed(document["constraints"], x, TABLE, 3)
+    x, worth = x[kept], worth[kept]
+    limit = {"A_ub": sums, "b_ub": ends} if ends else {}
     found = linprog(-worth, A_eq=x.T, b_eq=P, method="highs", **limit)
     return -float(found.fun) if found.status == 0 else -math.inf
 

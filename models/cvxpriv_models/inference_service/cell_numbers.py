@@ -12,22 +12,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cvxpriv.bounds.any_conjugate import conjugate_of
-from cvxpriv.bounds.column_costs import INWARD, STEEPEST
+from cvxpriv.blocks.declaration import Known
+from cvxpriv.bounds.cell_numbers import BOXES, LARGEST, of_information, of_lines, of_renyi
 from cvxpriv.bounds.lines import Lines
 from cvxpriv.constraints.ready import ratio
-from cvxpriv.divergences import divergence
 from cvxpriv.numerics.arrays import Array
 
 from .line_costs import weights_under
-from .priced_constraints import BOXES, PricedConstraints
+from .priced_constraints import PricedConstraints
 from .pricing import LIMIT, SUM
 from .problem import Problem
 from .summed_costs import levelled
 from .summed_pricing import SummedPricing
-
-#: Largest exponent of a ratio that the checker takes.
-LARGEST = 40.0
 
 
 class At(NamedTuple):
@@ -61,7 +57,7 @@ class At(NamedTuple):
                 rest = rest - np.einsum("k,kyn->ny", prices[first:last], one.tangents(x))
         inner, weights = weights_under(costs.solver(), asked.lines, prices[:straight], rest)
         for line in asked.lines:
-            both = np.hstack([line.lines, -line.lines]) if line.sort == "away" else line.lines
+            both = line.sides
             own, weights = weights[:, : both.shape[1]], weights[:, both.shape[1] :]
             lines.append((own @ both.T, own))
             rest = rest - lines[-1][0]
@@ -95,6 +91,7 @@ class Part:
 def parts_of(problem: Problem, pricing: SummedPricing, mu: Array, every: Sequence[dict[str, Any]]) -> list[Part]:
     """Return the constraints of a certificate, `every` as it states them; of two that ask the same, what asks more."""
     asked, p_y, held, found = pricing.asked, problem.p_y, mu.tolist(), list[Part]()
+    known = Known.of_table(problem.table)
 
     def take(count: int) -> list[float]:
         return [held.pop(0) for _ in range(count)]
@@ -126,11 +123,10 @@ def parts_of(problem: Problem, pricing: SummedPricing, mu: Array, every: Sequenc
             if said["epsilon"] == asked.epsilon:
                 found.append(Part(said, [], lambda at: p_y * at.beyond))
         elif kind in ("f_information", "renyi_differential_privacy"):
-            make = _of_information if kind == "f_information" else _of_renyi
-            found.append(Part(said, by_bent.pop(0), make(problem, said)))
+            found.append(Part(said, by_bent.pop(0), _at_column(said, known)))
         else:
             k = next(straight)
-            found.append(Part(said, by_line[k], _of_lines(problem, said, asked.lines[k], k)))
+            found.append(Part(said, by_line[k], _of_weights(said, asked.lines[k], known, k)))
     return found
 
 
@@ -147,41 +143,10 @@ def _in_box(kind: str, said: dict[str, Any], asked: PricedConstraints, p_y: Arra
     return lambda at: p_y * (np.maximum(at.beyond, 0.0) * above + np.minimum(at.beyond, 0.0) * below)
 
 
-def _of_lines(problem: Problem, said: dict[str, Any], line: Lines, k: int) -> Callable[[At], Array]:
-    kind, p_y = said["kind"], problem.p_y
-    if kind == "local_differential_privacy" and not said["delta"]:
-        return lambda at: p_y * at.lines[k][0]
-    if kind == "metric_differential_privacy":  # a line is scaled: its larger coefficient is 1
-        first = [y for y in range(len(p_y)) for z in range(len(p_y)) if y != z]
-        scale = line.lines[first, np.arange(len(first))] * p_y[first]
-        return lambda at: at.lines[k][1] * scale
-    if kind in BOXES:
-        high, half = float(ratio(said["epsilon"])), int((problem.p_s > 0.0).sum())
-        sign = np.concatenate([np.full(half, 1.0 / high), np.full(line.lines.shape[1] - half, -1.0)])
-        return lambda at: (at.lines[k][1] * sign).reshape(len(at.n), -1, half).sum(axis=1)
-    if kind == "group_fairness":
-        half = line.lines.shape[1]
-        return lambda at: at.lines[k][1][:, :half] - at.lines[k][1][:, half:]
-    return lambda at: at.lines[k][1] if at.lines[k][1].any() else np.ones_like(at.lines[k][1])
+def _at_column(said: dict[str, Any], known: Known) -> Callable[[At], Array]:
+    of = of_information(said, known) if said["kind"] == "f_information" else of_renyi(known)
+    return lambda at: of(at.x)
 
 
-def _of_information(problem: Problem, said: dict[str, Any]) -> Callable[[At], Array]:
-    """Slopes of H at the columns."""
-    of_input, used = said["of"] == "input", problem.p_s > 0.0
-    told = np.eye(len(problem.p_y)) if of_input else problem.p_s_given_y[used]
-    prior = told @ problem.p_y
-    conjugate = conjugate_of(divergence(said["f"]), 1.0 / float(prior.min()))
-    return lambda at: conjugate.slope(((1.0 - INWARD) * at.x + INWARD * problem.p_y) @ told.T / prior)
-
-
-def _of_renyi(problem: Problem, said: dict[str, Any]) -> Callable[[At], Array]:
-    """Logarithms of the ratios at the columns."""
-    size, steep = len(problem.p_y), max(float(said["order"]), 1.0)
-    first, second = np.nonzero(~np.eye(size, dtype=bool))
-
-    def numbers(at: At) -> Array:
-        ratio = np.log(np.maximum(at.x / problem.p_y, 1e-100))
-        least = -np.log(STEEPEST) if steep == 1.0 else -LARGEST / steep
-        return np.asarray(np.clip(ratio[:, first] - ratio[:, second], least, np.log(STEEPEST) / steep))
-
-    return numbers
+def _of_weights(said: dict[str, Any], line: Lines, known: Known, k: int) -> Callable[[At], Array]:
+    return lambda at: of_lines(said, line, known, at.lines[k][1])

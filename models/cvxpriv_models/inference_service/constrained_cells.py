@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from cvxpriv.bounds.check_constrained_service_certificate import Cost, short
+from cvxpriv.bounds.cell_numbers import DECIMALS, in_order
+from cvxpriv.bounds.check_costs import Cost, short
 from cvxpriv.bounds.check_service_certificate import GRID
 from cvxpriv.numerics.arrays import Array, Flags
 from cvxpriv.numerics.sizes import now
@@ -16,8 +17,6 @@ from .cell_numbers import At, Part
 from .cells_of_s import bisected, kl_to_prior
 from .summed_pricing import SummedPricing
 
-#: Decimals of a number in a file.
-DECIMALS = 11
 #: Nats by which rounding may move a price.
 ROOM = 1e-10
 
@@ -59,12 +58,7 @@ class Tree:
                 nodes[name] = (int(edges[k]), int(names[k]), int(names[len(kept) + k]))
             nodes += [None] * len(names)
             made += len(names)
-        order, stack = list[Any](), [0]
-        while stack:
-            node = nodes[stack.pop()]
-            order.append(node[0] if isinstance(node, tuple) else node)
-            stack += list(node[1:]) if isinstance(node, tuple) else []
-        return order, float(worst)
+        return in_order(nodes), float(worst)
 
     def _entries(self, at: At, done: Flags, some: Flags) -> list[list[Any]]:
         """Return n and each constraint's numbers for some cells, with n for what the checker makes of them."""

@@ -12,17 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from cvxpriv.bounds.check_constrained_service_certificate import Cost, short
-from cvxpriv.bounds.conjugates import closed_form
+from cvxpriv.bounds.cell_numbers import stated
+from cvxpriv.bounds.check_costs import Cost, short
 from cvxpriv.bounds.merged_symbols import information_lost, merged_table
-from cvxpriv.bounds.service_certificate import KNOWN, ConstrainedServiceCertificate, ServiceCertificate
+from cvxpriv.bounds.service_certificate import ConstrainedServiceCertificate, ServiceCertificate
 from cvxpriv.constraints import ReadyConstraint
-from cvxpriv.divergences import divergence
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.sizes import now
 
-from .cell_numbers import LARGEST, parts_of
+from .cell_numbers import parts_of
 from .certificates import certificate_of
 from .constrained_cells import ROOM, Tree
 from .measured import Constraints
@@ -32,36 +31,26 @@ from .summed_pricing import SummedPricing
 
 #: Most numbers of a file, and seconds for their search; beyond, the claim is what was proved so far.
 MOST_NUMBERS, SECONDS = 200_000, 20.0
-NO_F = "the checker knows no f but those built in without kinks"
-NO_RATIO = "the checker takes no ratio above e^40"
 NO_COLUMN = "an output can have no mass with it, which the checker does not derive"
-
-
-def stated(one: ReadyConstraint, problem: Problem, asked: PricedConstraints) -> dict[str, Any] | str:
-    """Return a constraint as a certificate states it, or why none can."""
-    given = dict(one.parameters)
-    if one.kind == "forbidden":
-        assert asked.forbidden is not None, "it is one of those that are counted"
-        return {"kind": one.kind, "cells": np.argwhere(asked.forbidden).tolist(), "outputs": problem.size_u}
-    if one.kind == "f_information" and given["of"] == "input" and given["f"] == "total-variation":
-        return {"kind": "total_variation_to_prior", "bound": given["bound"], "average": True}
-    if one.kind == "f_information":
-        f = divergence(given["f"])
-        if f.name not in KNOWN or closed_form(f) is None:
-            return NO_F
-        given["f"] = f.name
-    steep = max(float(np.max(given.get("distance", 1.0))), abs(float(given.get("order", 1.0)) - 1.0))
-    return NO_RATIO if float(given.get("epsilon", 0.0)) * steep > LARGEST else {"kind": one.kind, **given}
 
 
 def unstated(problem: Problem, asked: PricedConstraints) -> str:
     """Return why no certificate can be made under constraints, or ""."""
-    said = [(name, stated(one, problem, asked)) for name, one in asked.counted if isinstance(one, ReadyConstraint)]
+    said = [
+        (name, stated(one, asked.forbidden, problem.size_u))
+        for name, one in asked.counted
+        if isinstance(one, ReadyConstraint)
+    ]
     reasons = [f"{name}: {why}" for name, why in said if isinstance(why, str)]
     pricing = _summed(problem, problem.p_s_given_y * problem.p_y, asked)
     if len(pricing.usable) < len(pricing.first):
         reasons += [f"{name}: {NO_COLUMN}" for name, one in asked.counted if getattr(one, "kind", "") == "forbidden"]
     return "; ".join(reasons)
+
+
+def _stated(problem: Problem, asked: PricedConstraints) -> list[tuple[str, dict[str, Any] | str]]:
+    ready = [(name, one) for name, one in asked.counted if isinstance(one, ReadyConstraint)]
+    return [(name, stated(one, asked.forbidden, problem.size_u)) for name, one in ready]
 
 
 def _summed(problem: Problem, joint: Array, asked: PricedConstraints) -> SummedPricing:
@@ -92,7 +81,9 @@ def constrained_certificate(
     pricing, mu = _summed(problem, merged, asked), np.maximum(mu, 0.0)
     plain = certificate_of(problem, alpha, claim, mechanism, groups, gap)
     duals, base = np.concatenate([-alpha, -mu]), float(alpha @ problem.p_y + mu @ pricing.upper) + lost
-    every = [stated(one, problem, asked) for _, one in asked.counted if isinstance(one, ReadyConstraint)]
+    every = [
+        stated(one, asked.forbidden, problem.size_u) for _, one in asked.counted if isinstance(one, ReadyConstraint)
+    ]
     assert all(isinstance(said, dict) for said in every), "a certificate is made where all can be stated"
     parts = parts_of(problem, pricing, mu, [said for said in every if isinstance(said, dict)])
     exact = [[Fraction(float(v)) for v in row] for row in table / table.sum()]
@@ -122,7 +113,11 @@ def held_under(certificate: ServiceCertificate, problem: Problem, constraints: C
         return ()
     ready = tuple((name, one) for name, one in constraints if isinstance(one, ReadyConstraint) and one.kind)
     asked = PricedConstraints.of(problem, ready)
-    known = [(name, stated(one, problem, asked)) for name, one in asked.counted if isinstance(one, ReadyConstraint)]
+    known = [
+        (name, stated(one, asked.forbidden, problem.size_u))
+        for name, one in asked.counted
+        if isinstance(one, ReadyConstraint)
+    ]
     if not all(one in [said for _, said in known] for one in certificate.constraints):
         raise DataError("the certificate does not prove a bound of this run: it is under other constraints")
     if certificate.divergence != problem.divergence.name or certificate.beta > problem.beta:

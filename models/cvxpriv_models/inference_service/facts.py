@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cvxpriv.bounds import check_constrained_service_certificate, check_service_certificate
+from cvxpriv.bounds import check_constrained_service_certificate, check_costs, check_service_certificate
 from cvxpriv.bounds.service_certificate import ConstrainedServiceCertificate, ServiceCertificate
 from cvxpriv.mechanisms.disclosure import statement_of
 from cvxpriv.mechanisms.plots import Axis
@@ -235,14 +235,15 @@ def _proof(certificate: ServiceCertificate | None) -> dict[str, Callable[[Path],
 
 
 def _checkers(certificate: ServiceCertificate | None) -> dict[str, Path]:
-    """Return the program that checks a certificate, and the one that it needs, by the names of their files."""
+    """Return the program that checks a certificate, and those that it needs, by the names of their files."""
     if certificate is None:
         return {}
-    plain, constrained = (
-        Path(str(one.__file__)) for one in (check_service_certificate, check_constrained_service_certificate)
+    plain, constrained, costs = (
+        Path(str(one.__file__))
+        for one in (check_service_certificate, check_constrained_service_certificate, check_costs)
     )
     if isinstance(certificate, ConstrainedServiceCertificate):
-        return {"check_constrained_certificate.py": constrained, plain.name: plain}
+        return {"check_constrained_certificate.py": constrained, plain.name: plain, costs.name: costs}
     return {"check_certificate.py": plain}
 
 

@@ -8,8 +8,8 @@ any reader can check.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -94,8 +94,8 @@ class FunnelBound:
         The user's constraints that `lower` takes into account; the certificate states them, but for `uncertified`.
     ignored : tuple of str
         Those that it leaves out: it holds with them too, but the best mechanism that satisfies them may leak more.
-    uncertified : tuple of str
-        Those counted in `lower` that the certificate leaves out: its claim is then below `lower`.
+    uncertified : mapping of str to str
+        Those counted in `lower` but not in all of the certificate's claim, and why: the claim is then below `lower`.
     """
 
     lower: float
@@ -107,7 +107,7 @@ class FunnelBound:
     reason: str
     counted: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
-    uncertified: tuple[str, ...] = ()
+    uncertified: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def gap(self) -> float:

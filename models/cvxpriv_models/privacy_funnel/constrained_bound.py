@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from cvxpriv.blocks.declaration import Constraint, Known
-from cvxpriv.bounds.certificate import Certificate, ConstrainedCertificate
+from cvxpriv.bounds.certificate import Certificate, ConstrainedCertificate, CostedCertificate
 from cvxpriv.bounds.check_certificate import SHORT
 from cvxpriv.bounds.columns import Generated, Generation
 from cvxpriv.bounds.merged_symbols import merge, merged_table
@@ -23,6 +23,7 @@ from .bound import CLAIM_SHARE, LEAST_CLAIM_ROOM, Clock, FunnelBound, bound
 from .column_constraints import ColumnConstraints
 from .columns import mechanism_of
 from .constrained_pricing import ConstrainedPricing
+from .costed_certificates import NO_ROOM, costed_certificate, stated_by
 from .costed_pricing import LARGEST_X, CostedPricing, Costs
 from .most_told import most_telling, most_told
 from .pricing import FunnelPricing
@@ -101,15 +102,17 @@ def bound_under(
     found, under = _by_generators(problem, constraints, gap, CERTIFIED_SHARE * time_limit if more else time_limit)
     if not more or found.reason == INTERRUPTED:
         return found, under
-    costed = _costed(problem, constraints, asked, found, gap, begun + time_limit - now())
-    if costed is None:
+    searched = _costed(problem, constraints, asked, found, gap, begun + time_limit - now())
+    if searched is None:
         return found, under
+    costed, prove = searched
     those = [(name, one) for name, one in constraints if name in asked.counted]
     inside = brought_inside(costed.mechanism, those, Known.of_table(problem.table))
     costed = replace(costed, mechanism=inside, upper=max(problem.leakage(inside), costed.lower))
     known = _satisfies(inside, problem, those)
     if not known:
         costed = replace(costed, upper=max(found.upper, costed.lower), mechanism=found.mechanism, reason=UNKNOWN)
+    costed = _certified(problem, asked, costed, prove, gap)
     most = np.inf if under is None else under.most
     return replace(costed, seconds=now() - begun), ConstrainedBound(costed, most, not known)
 
@@ -121,8 +124,10 @@ def _costed(
     found: FunnelBound,
     gap: float,
     time_limit: float,
-) -> FunnelBound | None:
-    """A bound with all constraints that are costs of columns, and the certificate of another one; None for no search.
+) -> tuple[FunnelBound, Callable[[Array], CostedCertificate]] | None:
+    """A bound with all constraints that are costs of columns, with the certificate of another one; None for no search.
+
+    Beside it what makes its own certificate, with a mechanism.
 
     Raises ModelError: They let no mechanism carry the rate.
     """
@@ -145,26 +150,56 @@ def _costed(
         fills = generation.columns[0] < 0.0
         generation.master.drop(fills)
         generation.columns = generation.columns[:, ~fills]
-        shown = generation.run(gap, clock.over, found.lower, pricing.plain.entropy_s)
+        shown = generation.run(gap, clock.over, -np.inf, pricing.plain.entropy_s)
     except SolverFailure:
         return None
-    lower = max(shown.bound - pricing.split(shown.duals)[0] * ROOM, found.lower)
+    proved = shown.bound - pricing.split(shown.duals)[0] * ROOM
     pricing.plain.rate = problem.rate
+
+    def prove(mechanism: Array) -> CostedCertificate:
+        over = Clock(max(time_limit - clock.seconds, CERTIFIED_SHARE * time_limit)).over
+        level = proved - pricing.bound(shown.duals, 0.0)
+        return costed_certificate(problem, pricing, shown.duals, level, mechanism, over)
+
     if pricing.named:
         joint = placed(shown.columns[1:].T, shown.weights, shown.columns[0].astype(int), pricing.classes)
         mechanism = joint / joint.sum(axis=1, keepdims=True)
     else:
         mechanism = mechanism_of(pricing.posteriors(shown.columns), shown.weights, problem.p_x)
         mechanism = _on_few_outputs(problem, pricing, generation, mechanism)
-    return replace(
+    costed = replace(
         found,
-        lower=lower,
+        lower=max(proved, found.lower),
         mechanism=np.asarray(mechanism),
         reason=shown.reason,
         counted=asked.counted,
         ignored=asked.ignored,
-        uncertified=tuple(name for name in asked.counted if name not in found.counted),
+        uncertified={name: NO_ROOM for name in asked.counted if name not in found.counted},
     )
+    return costed, prove
+
+
+def _certified(
+    problem: Problem, asked: Costs, found: FunnelBound, prove: Callable[[Array], CostedCertificate], gap: float
+) -> FunnelBound:
+    """The bound with its own certificate; where that cannot be made, or proves less, with the reason."""
+    reasons = {name: why for name, why in stated_by(problem, asked).items() if isinstance(why, str)}
+    if reasons:
+        beside = "it is counted together with " + "; ".join(f"{name}: {why}" for name, why in reasons.items())
+        return replace(found, uncertified={name: reasons.get(name, beside) for name in found.uncertified})
+    try:
+        made = prove(found.mechanism) if found.reason != INTERRUPTED else None
+    except KeyboardInterrupt:
+        return replace(found, reason=INTERRUPTED)
+    except ValueError as refusal:  # a number is beyond what the checker takes
+        return replace(found, uncertified=dict.fromkeys(found.uncertified, f"the checker refuses it: {refusal}"))
+    if made is None or made.bound < found.certificate.bound - gap:
+        return found
+    lower, loose = max(found.lower, made.bound), made.bound < found.lower - gap
+    if found.upper - made.bound <= gap:  # the certificate's own bound is near enough
+        lower = made.bound
+    uncertified = dict.fromkeys(asked.counted, NO_ROOM) if loose else {}
+    return replace(found, lower=lower, upper=max(found.upper, lower), certificate=made, uncertified=uncertified)
 
 
 def _most(pricing: CostedPricing, clock: Clock) -> float:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from cvxpriv.bounds.bent_columns import ULPS
 from cvxpriv.bounds.column_costs import Bent
 from cvxpriv.bounds.lines import Lines
 from cvxpriv.bounds.pricing import OUT_OF_TIME, Clock, Verified
-from cvxpriv.numerics.arrays import Array, Flags
+from cvxpriv.numerics.arrays import Array, Flags, IntArray
 from cvxpriv.tables.information import entropy
 
 #: Cells in one batch, columns that end a search, and points tried for the tangent of a cell.
@@ -68,11 +69,8 @@ class Phi:
         for one, prices in self.bent:
             found = found + np.einsum("k,kyn->ny", prices, one.tangents(x))
         for line, prices in self.every_line():
-            value = x @ line.lines
-            if line.sort == "most":
-                found = found + prices[0] * line.lines.T[value.argmax(axis=1)]
-            elif line.sort != "never":
-                found = found + ((np.sign(value) if line.sort == "away" else value > 0.0) * prices) @ line.lines.T
+            if line.sort != "never":
+                found = found + line.active(x, prices) @ line.sides.T
         return np.asarray(found)
 
     def every_line(self) -> list[tuple[Lines, Array]]:
@@ -113,7 +111,7 @@ def least_phi(phi: Phi, level: float, out_of_time: Clock) -> Verified:
         outside = np.all(side[:, :, ends] > OUTSIDE / 2.0, axis=1)
         inside = ~np.any(outside, axis=1)
         cells, side = cells[inside], side[inside]
-        low = _lows(phi, cells, level)
+        low, _ = _lows(phi, cells, level)
         left = low < level
         cells, side, low = cells[left], side[left], low[left]
         if not len(cells):
@@ -123,7 +121,7 @@ def least_phi(phi: Phi, level: float, out_of_time: Clock) -> Verified:
         below = np.flatnonzero(value < level)
         found.append(flat[below[np.argsort(value[below], kind="stable")[:ENOUGH]]])
         count += len(found[-1])
-        halves = _halves(cells, side, steep, level - low)
+        halves, *_ = _halves(cells, side, steep, level - low)
         both = np.concatenate([low, low])
         for first in range(0, len(halves), BATCH):
             waiting.append(halves[first : first + BATCH])
@@ -131,28 +129,60 @@ def least_phi(phi: Phi, level: float, out_of_time: Clock) -> Verified:
     return Verified(level, np.concatenate(found).T, "")
 
 
-def _lows(phi: Phi, cells: Array, level: float) -> Array:
-    """A bound of phi in each cell, (n,), from the best of a few tangents."""
+def tree_of(phi: Phi, level: float, most: int, out_of_time: Clock) -> tuple[list[Any], list[Array]]:
+    """Return cells that prove phi >= `level`, and a point in each at which the convex parts' tangents do.
+
+    A node is the number of a point, or a cut [i, j, share] and the numbers of the two nodes behind it. At `most` nodes,
+    or once the time is over, cells stay as they are. No line may be one that a column never passes.
+    """
+    lines, steep = phi.kinks()
+    cells, names = np.eye(len(phi.linear))[phi.allowed][None], np.array([0])
+    nodes, points = list[Any]([None]), list[Array]()
+    while True:
+        low, at = _lows(phi, cells, level)
+        done = (low >= level) | (len(nodes) > most) | (cells.shape[1] == 1) | out_of_time()
+        for name, point in zip(names[done].tolist(), at[done], strict=True):
+            nodes[name] = len(points)
+            points.append(point)
+        names, cells = names[~done], cells[~done]
+        if not len(names):
+            return nodes, points
+        cells, first, second, share = _halves(cells, cells @ lines, steep, level - low[~done])
+        later = len(nodes) + np.arange(2 * len(names))
+        for k, name in enumerate(names.tolist()):  # the half in which the second corner stays is the first
+            cut = [int(first[k]), int(second[k]), float(share[k])]
+            nodes[name] = (cut, int(later[k]), int(later[len(names) + k]))
+        nodes += [None] * len(later)
+        names = later
+
+
+def _lows(phi: Phi, cells: Array, level: float) -> tuple[Array, Array]:
+    """A bound of phi in each cell, (n,), from the best of a few tangents, and where that one touches, (n, |X|)."""
     chord = phi.lam * entropy(cells, axis=2)
     point = cells.mean(axis=1)
-    low, work = np.full(len(cells), -np.inf), np.arange(len(cells))
+    low, work, best = np.full(len(cells), -np.inf), np.arange(len(cells)), point.copy()
     for trial in range(TANGENTS + 1):
         slope = phi.tangent(point)
         value = np.einsum("nky,ny->nk", cells[work], slope) + chord[work]
         size = np.abs(slope).max(axis=1, initial=0.0) + chord[work].max(axis=1, initial=0.0) + 1.0
-        # fmax: a tangent that is not a number proves nothing
-        low[work] = np.fmax(low[work], value.min(axis=1) - len(phi.linear) * ULPS * size)
+        # a tangent that is not a number is no better: it proves nothing
+        here = value.min(axis=1) - len(phi.linear) * ULPS * size
+        better = here > low[work]
+        low[work[better]], best[work[better]] = here[better], point[better]
         going = low[work] < level
         if not going.any():
             break
         work, worst = work[going], value[going].argmin(axis=1)
         step = 1.4 / (trial + 3.0)  # Frank and Wolfe's way to the lowest point of the cell
         point = point[going] + step * (cells[work, worst] - point[going])
-    return low
+    return low, best
 
 
-def _halves(cells: Array, side: Array, steep: Array, lacking: Array) -> Array:
-    """The halves of cells, cut where a kink takes much of what their bound lacks, else across the longest edge."""
+def _halves(cells: Array, side: Array, steep: Array, lacking: Array) -> tuple[Array, IntArray, IntArray, Array]:
+    """The halves of cells, cut where a kink takes much of what their bound lacks, else across the longest edge.
+
+    Beside them the corners that are cut between, and the share of the way from the first to the second.
+    """
     row = np.arange(len(cells))
     apart = np.square(cells[:, :, None] - cells[:, None]).sum(axis=3).reshape(len(cells), -1)
     first, second = np.divmod(apart.argmax(axis=1), cells.shape[1])
@@ -172,4 +202,4 @@ def _halves(cells: Array, side: Array, steep: Array, lacking: Array) -> Array:
     middle = cells[row, first] + share[:, None] * (cells[row, second] - cells[row, first])
     one, other = cells.copy(), cells.copy()
     one[row, first], other[row, second] = middle, middle
-    return np.concatenate([one, other])
+    return np.concatenate([one, other]), first, second, share

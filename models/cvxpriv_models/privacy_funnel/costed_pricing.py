@@ -47,6 +47,7 @@ class Costs:
     `distortions`: (|X|, |Y|) each, with the upper ends of their averages.
     `forbidden`: (|X|, |Y|).
     `counted`, `ignored`: The names of the constraints that are among them, and of the others.
+    `ready`: Those that are among them.
     """
 
     costs: tuple[Lines | Bent, ...]
@@ -54,6 +55,7 @@ class Costs:
     forbidden: Flags
     counted: tuple[str, ...]
     ignored: tuple[str, ...]
+    ready: tuple[ReadyConstraint, ...]
 
     @classmethod
     def of(cls, problem: Problem, constraints: Sequence[tuple[str, Constraint]]) -> Costs:
@@ -61,6 +63,7 @@ class Costs:
         known, shape = Known.of_table(problem.table), (len(problem.p_x), problem.size_y)
         forbidden = np.zeros(shape, dtype=bool)
         costs, distortions, counted, ignored = list[Lines | Bent](), [], list[str](), list[str]()
+        ready = list[ReadyConstraint]()
         for name, one in constraints:
             if not isinstance(one, ReadyConstraint):
                 ignored.append(name)
@@ -76,7 +79,8 @@ class Costs:
                 ignored.append(name)
                 continue
             counted.append(name)
-        return cls(tuple(costs), tuple(distortions), forbidden, tuple(counted), tuple(ignored))
+            ready.append(one)
+        return cls(tuple(costs), tuple(distortions), forbidden, tuple(counted), tuple(ignored), tuple(ready))
 
 
 def _priced(one: ReadyConstraint, known: Known) -> list[Lines | Bent] | None:

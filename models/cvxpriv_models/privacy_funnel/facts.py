@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cvxpriv.bounds import check_certificate, check_constrained_certificate
-from cvxpriv.bounds.certificate import ConstrainedCertificate
+from cvxpriv.bounds import (
+    check_certificate,
+    check_constrained_certificate,
+    check_costed_certificate,
+    check_costs,
+    check_service_certificate,
+)
+from cvxpriv.bounds.certificate import ConstrainedCertificate, CostedCertificate
 from cvxpriv.bounds.pricing import OUT_OF_TIME
 from cvxpriv.mechanisms.disclosure import Disclosure, statement_of
 from cvxpriv.mechanisms.plots import INFORMATION_PLANE, plot_curve
@@ -128,14 +134,19 @@ def _certificate(bound: FunnelBound | None) -> dict[str, Callable[[Path], Path]]
     """Return the proof of the bound, and the program that checks it."""
     if bound is None:
         return {}
-    return common.proof_files(bound.certificate.save, {program.name: program for program in _checkers(bound)})
+    return common.proof_files(bound.certificate.save, _checkers(bound))
 
 
-def _checkers(bound: FunnelBound) -> list[Path]:
-    """The program that checks a bound's certificate, and the one that it needs beside it."""
-    constrained = isinstance(bound.certificate, ConstrainedCertificate)
-    programs = [check_constrained_certificate, check_certificate] if constrained else [check_certificate]
-    return [Path(str(program.__file__)) for program in programs]
+def _checkers(bound: FunnelBound) -> dict[str, Path]:
+    """The program that checks a bound's certificate, and those that it needs beside it, by the names of their files."""
+    programs = [check_certificate]
+    if isinstance(bound.certificate, ConstrainedCertificate):
+        programs = [check_constrained_certificate, check_certificate]
+    if isinstance(bound.certificate, CostedCertificate):
+        programs = [check_costed_certificate, check_certificate, check_costs, check_service_certificate]
+    first, *others = (Path(str(program.__file__)) for program in programs)
+    name = first.name if first.name == "check_certificate.py" else "check_constrained_certificate.py"
+    return {name: first, **{other.name: other for other in others}}
 
 
 def _promise(run: Run, bound: FunnelBound | None) -> str:
@@ -146,7 +157,7 @@ def _promise(run: Run, bound: FunnelBound | None) -> str:
         return (
             f"Of all mechanisms that tell this much of X, this one leaks at most {gap} nats more than the best "
             "possible, on average over the people of the table and over one draw of Y for each. The bound is proved by "
-            f"multipliers in certificate.json; `python {_checkers(bound)[0].name} certificate.json` derives it "
+            f"multipliers in certificate.json; `python {next(iter(_checkers(bound)))} certificate.json` derives it "
             f"again in exact arithmetic, without a solver.{at_home}" + _constraints_of(bound)
         )
     return (
@@ -168,7 +179,9 @@ def _constraints_of(bound: FunnelBound) -> str:
     if bound.uncertified:
         said += (
             f" It counts {', '.join(bound.uncertified)} too, in floating point with room for rounding: the certificate "
-            f"leaves them out, and proves {format_number(exact_zero(bound.certificate.bound))} nats."
+            f"proves {format_number(exact_zero(bound.certificate.bound))} nats: "
+            + "; ".join(f"{name}, {why}" for name, why in bound.uncertified.items())
+            + "."
         )
     return said
 

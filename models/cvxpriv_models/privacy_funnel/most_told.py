@@ -60,5 +60,7 @@ def _limit(one: ReadyConstraint) -> float:
     of_input = one.kind in ("local_differential_privacy", "maximal_leakage") or given.get("of") == "input"
     if one.kind in LIMITED and of_input and not given.get("delta", 0.0):
         return float(given.get("epsilon", given.get("bound", np.inf)))
+    if one.kind == "renyi_differential_privacy" and given["order"] >= 1.0:  # the average is a divergence between rows
+        return float(given["epsilon"])
     told = one.kind == "f_information" and of_input and divergence(given["f"]).name == "mutual-information"
     return float(given["bound"]) if told else np.inf

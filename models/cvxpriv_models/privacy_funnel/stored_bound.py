@@ -1,4 +1,4 @@
-"""The bound of a stored certificate, checked in floating point: a fraction of the work of the exact check."""
+"""The bound of a stored certificate, checked in floating point where that is a fraction of the exact check's work."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cvxpriv.blocks.declaration import Constraint
-from cvxpriv.bounds.certificate import Certificate, ConstrainedCertificate
+from cvxpriv.bounds.certificate import Certificate, ConstrainedCertificate, CostedCertificate
 from cvxpriv.bounds.check_certificate import table_hash
 from cvxpriv.bounds.merged_symbols import merged_table
 from cvxpriv.bounds.pricing import Pricing
@@ -17,6 +17,8 @@ from cvxpriv.numerics.arrays import Array
 from .bound import Clock, FunnelBound
 from .column_constraints import ColumnConstraints
 from .constrained_pricing import ConstrainedPricing
+from .costed_certificates import stated_by
+from .costed_pricing import Costs
 from .pricing import FunnelPricing
 from .problem import Problem
 
@@ -39,6 +41,8 @@ def stored_bound(
     table, clock, names = problem.table.probabilities, Clock(CHECK_TIME), tuple(name for name, _ in constraints)
     if certificate.table_sha256 != table_hash(table.tolist()):
         raise DataError("the certificate does not prove a bound of this table: its SHA-256 differs")
+    if isinstance(certificate, CostedCertificate):
+        return _costed(certificate, problem, constraints)
     counted: tuple[str, ...] = ()
     ignored, upper = names, 0.0
     if isinstance(certificate, ConstrainedCertificate):
@@ -60,6 +64,20 @@ def stored_bound(
         upper = certificate.verify(table).leakage
     upper = max(problem.leakage(certificate.mechanism), certificate.bound, upper)
     ends = certificate.bound, upper, certificate.mechanism
+    return FunnelBound(*ends, certificate, certificate.rate, clock.seconds, "", counted, ignored)
+
+
+def _costed(
+    certificate: CostedCertificate, problem: Problem, constraints: Sequence[tuple[str, Constraint]]
+) -> FunnelBound:
+    """What a certificate under convex costs says, after the exact check: it has its cells, and costs little."""
+    known, clock = stated_by(problem, Costs.of(problem, constraints)), Clock(CHECK_TIME)
+    if not all(one in known.values() for one in certificate.constraints):
+        raise DataError("the certificate does not prove a bound under these constraints: it states others")
+    certificate.verify(problem.table.probabilities)
+    counted = tuple(name for name, said in known.items() if said in certificate.constraints)
+    ends = certificate.bound, max(problem.leakage(certificate.mechanism), certificate.bound), certificate.mechanism
+    ignored = tuple(name for name, _ in constraints if name not in counted)
     return FunnelBound(*ends, certificate, certificate.rate, clock.seconds, "", counted, ignored)
 
 
