@@ -1,4 +1,4 @@
-"""What a certificate says of constraints that are costs of columns: how it states each, and its numbers in a cell.
+"""Statements of constraints in certificates, and the numbers that a cell has for each cost of columns.
 
 `check_costs.py` derives from the numbers a line that stands in place of the costs: weights of lines, slopes of an
 f-information, logarithms of ratios for Renyi divergences.

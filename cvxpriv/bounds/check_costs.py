@@ -55,7 +55,7 @@ def read(document: Any, joint: Any, p: Row) -> tuple[list["Cost"], Fraction, lis
     return costs, sum([cost.paid for cost in costs], Fraction(0)), list(zip(map(iter, cells), banned, more))
 
 def weakened(costs: list["Cost"], held: list[Any], c: list[int]) -> tuple[list[int], int]:
-    """What is left of c once the costs are replaced by lines, and what the lines may lack, rounded up."""
+    """Return c less lines that stand in place of the costs, and what these may lack, rounded up."""
     c, more = c[:], Fraction(0)
     for cost, numbers in zip(costs, held):
         u, e = cost.weaken(short(numbers, cost.size)) if cost.size else ([], Fraction(0))

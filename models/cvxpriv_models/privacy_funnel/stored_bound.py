@@ -70,7 +70,7 @@ def stored_bound(
 def _costed(
     certificate: CostedCertificate, problem: Problem, constraints: Sequence[tuple[str, Constraint]]
 ) -> FunnelBound:
-    """What a certificate under convex costs says, after the exact check: it has its cells, and costs little."""
+    """The bound of a certificate under convex costs, after the exact check, which its cells make short."""
     known, clock = stated_by(problem, Costs.of(problem, constraints)), Clock(CHECK_TIME)
     if not all(one in known.values() for one in certificate.constraints):
         raise DataError("the certificate does not prove a bound under these constraints: it states others")
