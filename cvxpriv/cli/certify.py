@@ -22,7 +22,7 @@ from cvxpriv.reports.formatting import format_number
 @output_options
 @click.pass_obj
 def certify(terminal: Terminal, file: str) -> None:
-    """Derive the bound of CERTIFICATE again in exact arithmetic, a JSON file of `cvxpriv funnel` or `inference`.
+    """Derive a bound again in exact arithmetic, from the CERTIFICATE that `cvxpriv funnel` or `inference` wrote.
 
     It ends with 2 where the certificate does not prove what it claims. The same check without cvxpriv is
     `python check_certificate.py CERTIFICATE`, of the file that stands beside the certificate, and
@@ -44,7 +44,7 @@ def _of_funnel(document: Any, file: str) -> tuple[str, dict[str, Any]]:
         f"proved: every mechanism with I(X;Y) >= {format_number(certificate.rate, 6)} nats{such} leaks at least "
         f"{format_number(shown.bound, 9)} nats\n"
         f"the certificate's own mechanism leaks {format_number(shown.leakage, 9)} nats and tells "
-        f"{format_number(shown.utility, 6)}"
+        f"{format_number(shown.utility, 6)} nats"
     )
     return text, {
         "rate": certificate.rate,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import re
 import textwrap
 from collections.abc import Sequence
 
@@ -30,6 +31,18 @@ def exact_zero(value: float) -> float:
 def is_number(value: object) -> bool:
     """Return whether a value is a number; truth values are not."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+_SHARE = re.compile(r"(?:± )?[\d.]+%")
+
+
+def is_figure(value: object) -> bool:
+    """Return whether a cell of a table stands flush right: a number, or a share written as a percentage.
+
+    >>> is_figure(0.5), is_figure("64.9%"), is_figure("± 8.1%"), is_figure("95% interval")
+    (True, True, True, False)
+    """
+    return is_number(value) or (isinstance(value, str) and _SHARE.fullmatch(value) is not None)
 
 
 def format_number(value: float, digits: int = DIGITS) -> str:

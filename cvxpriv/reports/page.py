@@ -30,7 +30,7 @@ from cvxpriv.numerics.later import pd
 from cvxpriv.numerics.packages import machine, versions
 from cvxpriv.reports.facts import Fact, Facts, Section, Table
 from cvxpriv.reports.files import PathLike, write_text
-from cvxpriv.reports.formatting import DIGITS, MISSING, format_cell, is_number
+from cvxpriv.reports.formatting import DIGITS, MISSING, format_cell, is_figure, is_number
 from cvxpriv.reports.readers import INTERNAL, PAGES, SHAREABLE
 
 
@@ -137,7 +137,7 @@ def _paragraphs(text: str) -> list[str]:
     return [part for part in parts if part]
 
 
-UNKNOWN = (MISSING, "*")
+UNKNOWN = ("", MISSING, "*")
 """Texts of a number that is not known, or withheld."""
 SHORT = 16
 """Length of texts up to which a column is not broken into lines."""
@@ -199,11 +199,14 @@ def _column(values: list[object], table: Table, name: str) -> list[Cell]:
         return [Cell(text, "verdict", _badge(text), sort=str(_rank(_badge(text)))) for text in texts]
     known = [value for value, text in zip(values, texts, strict=True) if text not in UNKNOWN]
     words = "short" if max(map(len, texts), default=0) <= SHORT else "text"
-    if not known or not all(map(is_number, known)):
+    if not known or not all(map(is_figure, known)):
         # A number with its exponent would be broken at the minus.
         return [Cell(text, words if " " in text or len(text) > SHORT else "short") for text in texts]
     pads = _pads(texts)
-    sizes = [math.nan if text in UNKNOWN else float(str(value)) for value, text in zip(values, texts, strict=True)]
+    sizes = [
+        math.nan if text in UNKNOWN else float(str(value).strip("± %"))
+        for value, text in zip(values, texts, strict=True)
+    ]
     return [
         Cell(
             text, "number", heat=_shade(size) if heated else None, sort="" if math.isnan(size) else repr(size), pad=pad

@@ -20,7 +20,7 @@ from cvxpriv.errors import DataError
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Fact, Facts, Section, Table
 from cvxpriv.reports.files import PathLike, write_bytes
-from cvxpriv.reports.formatting import DIGITS, WIDTH, ascii_text, format_cell, is_number, paragraph, table
+from cvxpriv.reports.formatting import DIGITS, WIDTH, ascii_text, format_cell, is_figure, paragraph, table
 
 #: Least length of lines into which a last column is broken.
 NARROWEST = 24
@@ -104,7 +104,7 @@ def _table_text(shown: Table) -> str:
 def _column(values: pd.Series[Any], digits: int) -> tuple[list[str], bool]:
     """Return a column's texts, and whether they stand on the right."""
     cells = values.tolist()
-    right = any(map(is_number, cells)) and all(is_number(cell) or cell is None for cell in cells)
+    right = any(map(is_figure, cells)) and all(is_figure(cell) or cell in (None, "") for cell in cells)
     return [ascii_text(format_cell(cell, digits)) for cell in cells], right
 
 

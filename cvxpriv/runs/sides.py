@@ -217,19 +217,22 @@ def columns_section(run: Run, sides: Sides, found: pd.DataFrame, along: pd.DataF
         f"and from {x}. A row's worth is what a row of {output} counts in an estimate of frequencies, beside a row of "
         "the column itself. The last column is half the width of a recipient's 95% interval for a frequency."
     )
+    sided = {"private": sides.private, "public": sides.public}
+    roles = [sided[role].title.split()[0] if role in sided else role for role in found["role"]]
 
     def table(places: str) -> Table:
         cells = {heading: [f"{value:{places}}" for value in found[name]] for name, heading in named.items()}
         worth = ["" if np.isnan(value) else f"{value:{places}}" for value in found["row_worth"]]
         within = ["" if np.isnan(value) else f"± {value:{places}}" for value in found["within"]]
         more = {"row's worth": worth, "frequencies": within}
-        return Table(pd.DataFrame({"column": found["column"], "role": found["role"], **cells, **more}))
+        return Table(pd.DataFrame({"column": found["column"], "role": roles, **cells, **more}))
 
     notes = _column_notes(run, found, output)
     tables = [table(".1%")]
-    if along is None:
+    if along is None and sides is PRIVATE_AND_PUBLIC:  # other models have no rate, and no utility along their curves
         notes.append(f"A higher rate tells more of a row: --curve 5 shows how often {output} then guesses each column.")
-    else:
+    elif along is not None:
+        along = along.round(6).drop_duplicates()  # rates at which one mechanism is best are one row
         shown = along.assign(**{name: [f"{value:.0%}" for value in along[name]] for name in along.columns[1:]})
         tables.append(Table(shown, f"How often the best guess from {output} is right, by utility in nats."))
     whole = Section(title, text, tables=tables, notes=notes)
@@ -244,12 +247,12 @@ def _column_notes(run: Run, found: pd.DataFrame, output: str) -> list[str]:
     if run.problem.table.protection is None:
         notes.append(
             "A bundle states these frequencies, rounded: their width follows from the rounding and the number of rows, "
-            "at any rate."
+            "whatever the mechanism."
         )
     else:
         notes.append(
-            "A bundle states the noisy counts, and frequencies follow from them at any rate; where the outputs tell "
-            "more, from these."
+            "A bundle states the noisy counts, and frequencies follow from them, whatever the mechanism; where the "
+            "outputs tell more, from these."
         )
     if (found["role"] == "coarsened").any():
         notes.append(f"Coarsened columns stand for classes: within a class {output} tells nothing.")

@@ -14,8 +14,8 @@ from cvxpriv.mechanisms.plots import plot_curve
 from cvxpriv.reports import page
 from cvxpriv.reports.document import document_of, error_document
 from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
-from cvxpriv.reports.page import render
-from cvxpriv.reports.text import text_of
+from cvxpriv.reports.page import grid, render
+from cvxpriv.reports.text import section_text, text_of
 
 CURVE = pd.DataFrame({"rate": [0.5, 1.0], "kkt": [1.234e-9, float("nan")], "converged": [True, False]})
 FACTS = Facts(
@@ -126,3 +126,13 @@ def test_a_fact_is_found_by_its_name() -> None:
 
 def test_the_page_colours_the_verdicts_that_there_are() -> None:
     assert tuple(name.lower() for name in reversed(VERDICTS)) == page.BADGES
+
+
+def test_shares_stand_flush_right_in_the_terminal_and_on_the_page() -> None:
+    shown = Table(pd.DataFrame({"column": ["age", "sex"], "from Y": ["8.5%", "100.0%"], "within": ["", "± 7.3%"]}))
+    assert section_text(Section("s", tables=[shown])).splitlines()[1:] == [
+        "  column  from Y  within",
+        "  age       8.5%",
+        "  sex     100.0%  ± 7.3%",
+    ]
+    assert [cell.kind for cell in grid(shown).rows[1]] == ["short", "number", "number"]
