@@ -166,3 +166,12 @@ def test_a_rate_that_the_constraints_do_not_allow_is_refused_with_the_most_that_
         funnel(case).at_rate(0.8).bound()
     most = float(re.search(r"is at most ([\d.]+);", str(refusal.value))[1])
     assert told - 1e-6 <= most <= told + 3e-3  # the proof allows what lacks as much as H(S) pays: a thousandth of it
+
+
+def test_a_rate_above_a_known_limit_is_refused_at_once() -> None:
+    """A Renyi divergence of order >= 1 bounds I(X;Y); with a symbol that hardly occurs no search would end well."""
+    table = np.array([[0.3, 0.2, 5e-14], [0.1, 0.4, 5e-14]])
+    model = PrivacyFunnel(table, rate=0.0951, rate_unit="nats")
+    model = model.constrain("mine", constraints.renyi_differential_privacy(1.0, 0.01))
+    with pytest.raises(ModelError, match=r"mine: no mechanism .* is at most 0\.01;"):
+        model.bound()

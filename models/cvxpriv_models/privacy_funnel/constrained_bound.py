@@ -131,7 +131,9 @@ def _costed(
 
     Raises ModelError: They let no mechanism carry the rate.
     """
-    clock = Clock(time_limit)
+    clock, known = Clock(time_limit), most_told(problem, constraints)[0]
+    if problem.rate > known + ROUNDING:
+        raise _refused(asked.counted, problem, known)
     pricing = CostedPricing(FunnelPricing(problem.table.probabilities, problem.rate + ROOM), asked)
     generation = Generation(pricing, pricing.master(), pricing.first_columns())
     try:
@@ -139,7 +141,6 @@ def _costed(
             begin = generation.run(first, clock.over, -np.inf, pricing.plain.entropy_s)
             filled = begin.weights[begin.columns[0] < 0.0].sum()
             if begin.bound > pricing.plain.entropy_s:
-                known = most_told(problem, constraints)[0]
                 if (most := min(_most(pricing, clock), known)) < 0.0:
                     return None  # what is wrong is said by the constraints themselves
                 raise _refused(asked.counted, problem, most)
