@@ -43,7 +43,7 @@ def test_a_plan_is_swept_to_csv_and_json_and_goes_on_from_its_checkpoint(run: Ru
     table = cpv.JointTable.from_csv(counts, ["income"], ["age"], "count")
     frame = cpv.sweep(PrivacyFunnel, table, rate=[0.5, 1.0], method="aem", starts=1)
     assert [row["leakage"] for row in document["tables"]["sweep"]] == frame["leakage"].tolist()
-    assert pd.read_csv("out/sweep.csv", float_precision="round_trip")["leakage"].tolist() == frame["leakage"].tolist()
+    assert [float(one) for one in pd.read_csv("out/sweep.csv", dtype=str)["leakage"]] == frame["leakage"].tolist()
     assert [row["rate"] for row in json.loads(Path("out/sweep.json").read_text())["rows"]] == [0.5, 1.0]
     assert set(require_whole("out")) == {"sweep.csv", "sweep.json"}
     before = Path("runs/funnel.jsonl").read_bytes()

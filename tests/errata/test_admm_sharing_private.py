@@ -20,6 +20,8 @@ from cvxpriv.privacy import (
 from tests.models.sharing_cases import operator_bound, printed_lemma_1
 
 #: Rows of norm 1, as Assumption 2.3 asks; the neighbour flips one sign.
+pytestmark = pytest.mark.filterwarnings("ignore:The noise 'printed'")
+
 ONE = np.array([[0.5, np.sqrt(0.75)], [0.5, np.sqrt(0.75)], [1.0, 0.0]])
 OTHER = np.array([[-0.5, np.sqrt(0.75)], [0.5, np.sqrt(0.75)], [1.0, 0.0]])
 

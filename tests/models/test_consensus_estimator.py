@@ -95,6 +95,7 @@ def test_groups_that_fit_neither_rows_nor_graph_are_refused() -> None:
         DecentralizedLogisticRegression(graph="compelte").fit(X, Y)
 
 
+@pytest.mark.filterwarnings("ignore::cvxpriv.privacy.PrivacyWarning")
 def test_a_private_fit_guarantees_its_budget_whatever_the_form_of_the_noise() -> None:
     pure = DecentralizedLogisticRegression(epsilon=3.0).fit(X, Y)
     assert pure.accounting_.epsilon == pytest.approx(3.0, rel=1e-9)  # a sum
@@ -107,6 +108,7 @@ def test_a_private_fit_guarantees_its_budget_whatever_the_form_of_the_noise() ->
     assert DecentralizedLogisticRegression().fit(X, Y).accounting_ is None
 
 
+@pytest.mark.filterwarnings("ignore::cvxpriv.privacy.PrivacyWarning")
 def test_rows_beyond_their_bound_are_refused_or_shortened_where_that_is_said() -> None:
     with pytest.raises(PrivacyError, match="row_bound=1.00499 does not hold"):
         DecentralizedLogisticRegression(epsilon=3.0, row_bound=0.1).fit(X, Y)

@@ -346,6 +346,7 @@ def faults(count: int, seed: int, folder: Path) -> dict[str, str]:
     return found
 
 
+@pytest.mark.filterwarnings("ignore:privacy is likely to drown")
 def test_files_that_nobody_touched_are_read(tmp_path: Path) -> None:
     cpv.Mechanism([[0.9, 0.1], [0.2, 0.8]], cpv.Alphabet.numbered("smokes", 2)).bundle(PEOPLE, tmp_path / "b")
     for data, read in kinds().values():

@@ -175,7 +175,7 @@ def test_the_interior_direction_solves_its_dense_quadratic_model():
     assert found.lam[0] == pytest.approx(-dense[-1], abs=1e-9)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     st.integers(0, 10**6),
     st.sampled_from([0.0, 0.1, 0.5, 0.8, 0.99]),

@@ -19,7 +19,7 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties import ElasticNet
 from cvxpriv.privacy import BallNoise, GaussianNoise, Noise, audit, noise_scale
 
-pytestmark = pytest.mark.filterwarnings("ignore:noise_seed makes")
+pytestmark = pytest.mark.filterwarnings("ignore:noise_seed makes", "ignore:privacy is likely to drown")
 
 EPSILON, DELTA = 1.0, 1e-5
 PERTURBATIONS = ("output-perturbation", "objective-perturbation")

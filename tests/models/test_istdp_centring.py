@@ -19,7 +19,7 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties import LOSSES
 from cvxpriv.privacy import GaussianNoise, Noise, Release, account_ledger, gaussian_mu
 
-pytestmark = pytest.mark.filterwarnings("ignore:noise_seed makes")
+pytestmark = pytest.mark.filterwarnings("ignore:noise_seed makes", "ignore:privacy is likely to drown")
 
 BUDGET: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "noise_seed": 0}
 

@@ -21,7 +21,7 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy import GaussianNoise, PrivacyWarning, audit
 from cvxpriv.schedules.steps import Draw, Public, Sweep, Update
 
-pytestmark = pytest.mark.filterwarnings("ignore:noise_seed makes")
+pytestmark = pytest.mark.filterwarnings("ignore:noise_seed makes", "ignore:privacy is likely to drown")
 
 EPSILON, DELTA = 1.0, 1e-5
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import cvxpriv as cpv
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.models import ISTDP, ADMMSharing, RecycledADMM
 from cvxpriv.penalties import loss_named
+from cvxpriv.privacy import PrivacyWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore::cvxpriv.privacy.PrivacyWarning")
 
@@ -24,11 +26,12 @@ SHARING = ADMMSharing([X[:, :2], X[:, 2:]], Y)
 SPARSE = ISTDP(X, Y, penalty="l2:0.1")
 CONSENSUS = RecycledADMM(nx.path_graph(3), [(X[node::3], Y[node::3]) for node in range(3)], reg=1.0)
 RUNS: list[Any] = [SHARING.solve(gap=0.0), SPARSE.solve(), CONSENSUS.solve()]
-PRIVATE: list[Any] = [
-    SHARING.solve_private(epsilon=1.0, delta=1e-5, row_bound=1.0, noise_seed=0),
-    SPARSE.solve_private(epsilon=1.0, delta=1e-5, noise_seed=0),
-    CONSENSUS.solve_private(epsilon=1.0, noise_seed=0),
-]
+with warnings.catch_warnings(action="ignore", category=PrivacyWarning):
+    PRIVATE: list[Any] = [
+        SHARING.solve_private(epsilon=1.0, delta=1e-5, row_bound=1.0, noise_seed=0),
+        SPARSE.solve_private(epsilon=1.0, delta=1e-5, noise_seed=0),
+        CONSENSUS.solve_private(epsilon=1.0, noise_seed=0),
+    ]
 
 
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run.model)

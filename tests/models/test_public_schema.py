@@ -207,6 +207,7 @@ def test_no_row_at_all_is_a_table_like_any_other(fit: Callable[..., Any], option
     assert not isinstance(none[-1], str), none[-1]
 
 
+@pytest.mark.filterwarnings("ignore:noise_seed makes", "ignore:privacy is likely to drown")
 def test_a_count_with_noise_is_in_the_ledger_and_within_the_budget() -> None:
     for method in ("istdp", "output-perturbation", "objective-perturbation"):
         run = sparse_run(ROWS, LABELS, REMOVE, method=method)
@@ -216,6 +217,7 @@ def test_a_count_with_noise_is_in_the_ledger_and_within_the_budget() -> None:
     assert repr(ISTDP(ROWS, LABELS, schema=REMOVE)).startswith("ISTDP(private rows x 4 data")
 
 
+@pytest.mark.filterwarnings("ignore:privacy is likely to drown")
 def test_without_a_schema_classes_that_only_labels_tell_are_refused() -> None:
     zeros = np.array([0] + [1] * 49)
     shards = [(ROWS[node::2], zeros[node::2]) for node in range(2)]
@@ -232,6 +234,7 @@ def test_without_a_schema_classes_that_only_labels_tell_are_refused() -> None:
     assert runs[0].dtype == runs[1].dtype
 
 
+@pytest.mark.filterwarnings("ignore:privacy is likely to drown")
 def test_an_estimator_without_a_schema_says_what_it_read_off() -> None:
     estimators = pytest.importorskip("cvxpriv_models")
     with pytest.warns(UserWarning, match="the classes were read off the private rows"):

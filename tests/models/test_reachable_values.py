@@ -20,6 +20,8 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy import BallNoise, GaussianNoise, Noise, gaussian_mu, noise_source
 from tests.toolkit.reachability import reachable
 
+pytestmark = pytest.mark.filterwarnings("ignore:privacy is likely to drown")
+
 EPSILON, DELTA, RUNS = 0.1, 1e-6, 30
 BUDGET = {"epsilon": EPSILON, "delta": DELTA}
 #: More right guesses than these, of those that epsilon allows, happen by chance in one of a million tests.

@@ -378,10 +378,10 @@ def test_a_party_that_is_lost_ends_the_run_with_the_last_state_saved(team: Mappi
         return answer(message)
 
     roles["b"].answer = dying  # type: ignore[method-assign]
-    served = Served(team, roles, wait=1.0)
+    served = Served(team, roles, wait=0.5)
     with (
         served as carrier,
-        pytest.raises(PartyError, match="b did not answer within 1 seconds; the state after 3 passes"),
+        pytest.raises(PartyError, match="b did not answer within 0.5 seconds; the state after 3 passes"),
     ):
         SharingApart(carrier, labels).solve(save=tmp_path / "state.npz")
     saved = np.load(tmp_path / "state.npz")

@@ -342,6 +342,7 @@ def test_a_bad_model_is_refused(arguments: dict[str, object], message: str) -> N
         ({"callback": 3}, "callback=3"),
     ],
 )
+@pytest.mark.filterwarnings("ignore:method='printed' with rho")
 def test_bad_options_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(ModelError, match=message):
         ADMMSharing(PARTS, Y).solve(**options)  # type: ignore[arg-type]

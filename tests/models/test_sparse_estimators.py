@@ -114,6 +114,7 @@ def test_log_probabilities_are_the_logarithms_and_stay_finite() -> None:
         assert np.isfinite(model.predict_log_proba(np.full((1, 4), 1e6))).all()
 
 
+@pytest.mark.filterwarnings("ignore:noise_seed makes")
 def test_a_seed_of_the_noise_repeats_a_fit_and_none_does_not() -> None:
     seeded, free = (
         [

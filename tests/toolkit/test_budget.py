@@ -203,6 +203,7 @@ def consensus(own: Any, **options: Any) -> Any:
     return model.solve_private(**{"epsilon": 0.5, "delta": 1e-6, "max_iter": 2, **options}, budget=own)
 
 
+@pytest.mark.filterwarnings("ignore:privacy is likely to drown")
 def test_fits_of_all_models_spend_from_one_file_until_it_is_empty(tmp_path: Path) -> None:
     own = Budget(1.0, 1e-6, tmp_path / "budget.json")
     runs = [sparse(str(own.path)), sharing(own), consensus(own)]

@@ -21,6 +21,8 @@ from .divergence_traps import hidden_parts
 STEEP = {"Renyi-related, order 20"}
 #: The last is steep: the grids below are then parts of one another, and no more lines are parsed than one of them has.
 FORMED = sorted((name for name in CORPUS if name not in TANGENTS), key=lambda name: name in STEEP)
+#: Lines that take seconds to parse.
+DEAR = dict.fromkeys(("largest of several powers", "sum of nine roots"), pytest.mark.slow)
 SOLVERS = {"CLARABEL": {}, "SCS": {"eps": 1e-9, "max_iters": 100_000}}
 
 
@@ -71,7 +73,7 @@ def test_a_form_is_proved_dcp_dpp_and_its_own_variables_are_known(name: str) -> 
 
 
 @pytest.mark.grid(every=9)
-@pytest.mark.parametrize("name", [name for name in FORMED if name not in STEEP])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=DEAR.get(name, ())) for name in FORMED if name not in STEEP])
 def test_a_form_at_random_points_is_the_divergence_by_two_solvers(name: str) -> None:
     f, (p, q) = parsed(name), pair(name)
     one, other = cp.Variable(4), cp.Variable(4)

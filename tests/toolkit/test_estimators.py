@@ -91,6 +91,7 @@ def test_a_sparse_matrix_fits_as_its_dense_one_does() -> None:
     np.testing.assert_allclose(both[0].coef_, both[1].coef_, atol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::cvxpriv.privacy.PrivacyWarning")
 def test_both_work_in_a_pipeline_a_grid_search_a_clone_and_a_pickle() -> None:
     for model, name in (
         (VerticalLogisticRegression(), "lam"),
@@ -107,6 +108,7 @@ def test_both_work_in_a_pipeline_a_grid_search_a_clone_and_a_pickle() -> None:
         assert set(again.predict(FRAME)) <= {"no", "yes"}
 
 
+@pytest.mark.filterwarnings("ignore::cvxpriv.privacy.PrivacyWarning")
 def test_a_private_fit_says_what_it_guarantees_and_a_vertical_one_what_it_does_not() -> None:
     sparse = PrivateSparseLogisticRegression(epsilon=2.0, delta=1e-5).fit(X, Y)
     assert sparse.accounting_.epsilon == pytest.approx(2.0, rel=1e-8)  # found by bisection
@@ -118,6 +120,7 @@ def test_a_private_fit_says_what_it_guarantees_and_a_vertical_one_what_it_does_n
     assert VerticalLogisticRegression().fit(X, Y).accounting_ is None
 
 
+@pytest.mark.filterwarnings("ignore::cvxpriv.privacy.PrivacyWarning")
 def test_a_private_vertical_fit_without_a_bound_is_refused() -> None:
     with pytest.raises(PrivacyError, match="without a bound"):
         VerticalLogisticRegression(epsilon=1.0).fit(X, Y)

@@ -784,7 +784,7 @@ def grown(solver: str, solves: int, held: Callable[[], int]) -> int:
 @pytest.mark.parametrize(
     ("solver", "solves"),
     [
-        ("CLARABEL", 200),
+        ("CLARABEL", 100),
         *(pytest.param(name, 2_000, marks=pytest.mark.slow) for name in ("CLARABEL", "ECOS", "SCS")),
     ],
 )

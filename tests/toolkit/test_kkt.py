@@ -217,6 +217,7 @@ def test_attributes_of_variables_count_as_constraints() -> None:
     assert residuals(problem, None).worst_constraint == "y >= bound"
 
 
+@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
 def test_random_problems_agree_with_a_solver_and_perturbations_do_not() -> None:
     rng = np.random.default_rng(1)
     for _ in range(5):
@@ -231,7 +232,7 @@ def test_random_problems_agree_with_a_solver_and_perturbations_do_not() -> None:
         assert residuals(problem, None, kink_tolerance=1e-6).stationarity > 1e-3
 
 
-@pytest.mark.parametrize("n", [60, pytest.param(160, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [40, pytest.param(160, marks=pytest.mark.slow)])
 def test_a_large_entropy_problem_is_judged_to_rounding(n: int) -> None:
     """n x (n + 1) cells, n row sums and one coupling constraint; the answer by a root search in its multiplier."""
     rng = np.random.default_rng(0)

@@ -323,6 +323,7 @@ WRONG: list[object] = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:overflow")
 @pytest.mark.parametrize("kind", ARGUMENTS)
 def test_whatever_is_given_for_an_argument_is_taken_or_refused_by_its_name(kind: str) -> None:
     make = getattr(constraints, kind)
@@ -394,6 +395,7 @@ def hellinger(mechanism: cp.Expression, known: Known) -> list[cp.Constraint]:
     return [*own, total <= 0.2]
 
 
+@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
 @pytest.mark.parametrize("constraint", [transport, epigraph, hellinger])
 def test_a_constraint_may_bring_variables_of_its_own(constraint: object) -> None:
     constrained = block().constrain("mine", constraint)  # type: ignore[arg-type]
@@ -467,6 +469,7 @@ def test_another_package_brings_a_constraint(tmp_path: Path, monkeypatch: pytest
         parse("broken=1")
 
 
+@pytest.mark.filterwarnings("ignore:constraint mine was a function")
 @pytest.mark.parametrize("model", ["PrivacyFunnel", "InferenceAsService"])
 def test_a_saved_run_comes_back_with_its_constraints(model: str, tmp_path: Path) -> None:
     table = cpv.JointTable.from_array(JOINT)

@@ -113,6 +113,7 @@ PRICED: dict[str, tuple[Callable[[float], Constraint], float, str]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
 @pytest.mark.parametrize("name", PRICED)
 def test_a_price_is_the_derivative_of_the_optimum(name: str) -> None:
     make, value, per = PRICED[name]
