@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 
@@ -29,3 +31,11 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _files_are_not_waited_for() -> Iterator[None]:
+    """Let no test wait for the disk: processes are killed in tests, machines are not."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield
