@@ -1,5 +1,7 @@
 """Divergences by name, as users and the command line write them."""
 
+import re
+
 from cvxpriv.divergences.builtin import BUILT_IN, FAMILIES
 from cvxpriv.divergences.definition import FDivergence
 from cvxpriv.errors import ModelError, shown, suggest
@@ -24,8 +26,8 @@ ALIASES = {
     "tv": "total-variation",
 }
 
-#: Characters that a formula holds and a name does not.
-FORMULA = "*/+()"
+#: What a formula holds and a name does not: these characters, or t alone.
+FORMULA = re.compile(r"[*/+()^|=]|\bt\b")
 
 
 def names() -> tuple[str, ...]:
@@ -96,6 +98,6 @@ def divergence(name: str | FDivergence) -> FDivergence:
         return FAMILIES[family](value)
     if key in extensions(GROUP):
         return _loaded(key)
-    if any(sign in name for sign in FORMULA):
+    if FORMULA.search(name):
         return FDivergence.parse(name)
     raise ModelError(f"divergence={name!r} is not known: {suggest(key, {*ALIASES, *names()})}")

@@ -313,6 +313,11 @@ def test_exponents_that_sum_to_1_but_for_rounding_make_a_mean() -> None:
 def test_a_line_of_text_is_taken_wherever_a_name_is() -> None:
     assert divergence("(t - 1)**4").formula == "(t - 1)**4"
     assert FDivergence.parse("(t - 1)**4", name="quartic").name == "quartic"
+    for text, hint in (("t^2-1", "write \\*\\* for it"), ("t ln t", "as in Python"), ("|t-1|", r"abs\(t\) for")):
+        with pytest.raises(ModelError, match=hint):
+            divergence(text)
+    with pytest.raises(ModelError, match="did you mean 'chi-square'"):
+        divergence("chi squar")
 
 
 def test_a_parsed_divergence_goes_to_workers() -> None:
