@@ -26,7 +26,7 @@ ALIASES = {
     "tv": "total-variation",
 }
 
-#: What a formula holds and a name does not: these characters, or t alone.
+#: Signs of a formula, which no name has: these characters, or t alone.
 FORMULA = re.compile(r"[*/+()^|=]|\bt\b")
 
 
