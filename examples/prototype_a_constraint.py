@@ -66,7 +66,7 @@ def main() -> None:
             f"{worst_rise(inference, run.mechanism):.3f}"
         )
 
-    print("\nThe last one's joint block, by every solver:")
+    print("\nThe last one's blocks, by every solver, each with its worst verdict:")
     for name, verdict in run.certify(("CLARABEL", "ECOS", "SCS")).verdicts.items():
         print(f"  {name:<12} {verdict.verdict:<8} {verdict.reason}")
 

@@ -52,8 +52,8 @@ def doctor(terminal: Terminal) -> int:
         findings = [*_system(), *_packages(), *_solvers(), *_extensions(), *_folders()]
     broken = [finding for finding in findings if finding.state == "broken"]
     terminal.result({"command": "doctor", "healthy": not broken, "findings": [asdict(finding) for finding in findings]})
-    rows = [[finding.part, finding.name, finding.found, finding.state] for finding in findings]
-    terminal.say(table(["part", "name", "found", "state"], rows, "llll", indent=""))
+    rows = [[finding.part, finding.name, finding.state, finding.found] for finding in findings]
+    terminal.say(table(["part", "name", "state", "found"], rows, indent=""))
     terminal.say()
     for finding in findings:
         if finding.remedy:
@@ -131,9 +131,9 @@ def _extensions() -> Iterator[Finding]:
             try:
                 extension(f"cvxpriv.{group}", name)
             except ModelError as error:
-                yield Finding(group.removesuffix("s"), name, point.value, "broken", str(error))
+                yield Finding(group.removesuffix("s"), name, point.module, "broken", str(error))
             else:
-                yield Finding(group.removesuffix("s"), name, point.value)
+                yield Finding(group.removesuffix("s"), name, point.module)
 
 
 def _folders() -> Iterator[Finding]:

@@ -136,7 +136,7 @@ MADE = {
     making=MADE,
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 done; 1 a check of verify fails, or a bug; 2 bad input; 3 not converged, solver "
+    epilog="Exit codes: 0 done; 1 a check of verify or doctor fails, or a bug; 2 bad input; 3 not converged, solver "
     "failure or disagreement; 130 interrupted.",
 )
 @click.version_option(package_name="cvxpriv", prog_name="cvxpriv", message="%(prog)s %(version)s")

@@ -9,7 +9,6 @@ import click
 from cvxpriv.cli.options import DIVERGENCE, NAMES, output_options
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import ModelError
-from cvxpriv.reports.formatting import number, paragraph, table
 from cvxpriv.solvers.place import solvers_silent
 
 if TYPE_CHECKING:
@@ -58,16 +57,8 @@ def verify(terminal: Terminal, divergence: str, floor: float, solvers: tuple[str
     with terminal.phase("verifying"), solvers_silent():
         found = verification_of(target, (floor, 1.0 / floor), solvers=solvers, seed=seed)
     terminal.result({"command": f"verify {divergence}", **_document(found)})
-    terminal.say(_text(found))
+    terminal.say(str(found))
     return 0 if found.passed else REFUTED
-
-
-def _text(found: Verification) -> str:
-    rows = [[one.verdict, one.check, number(one.worst_value, 2), one.where] for one in found.findings]
-    notes = [paragraph(note, indent="  - ", hanging="    ") for note in found.notes]
-    body = table(["verdict", "check", "worst", "at"], rows, "llrl")
-    about = [paragraph(note, indent="  ", hanging="  ") for note in found.about]
-    return "\n".join([found.subject, *about, "", body, "", *notes, *([""] if notes else []), found.summary])
 
 
 def _document(found: Verification) -> dict[str, object]:

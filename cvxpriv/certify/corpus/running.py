@@ -14,7 +14,7 @@ from cvxpriv.certify.corpus.known import false_verdicts
 from cvxpriv.certify.verdicts import VERDICTS
 from cvxpriv.errors import CvxprivError
 from cvxpriv.numerics.later import pd
-from cvxpriv.numerics.packages import machine, versions
+from cvxpriv.numerics.packages import versions
 from cvxpriv.reports.facts import Fact, Facts, Section, Table
 from cvxpriv.solvers.registry import installed, package_of
 
@@ -71,8 +71,9 @@ class CorpusRun:
         answers, false = len(self.table), len(self.false)
         rate = false / answers if answers else 0.0
         median = float(self.problems["seconds"].median()) if len(self.problems) else 0.0
+        brought = "Claims and stored answers are brought by the corpus: no solver ran for them."
         shown = [
-            Section("By solver", tables=[Table(self.by_solver, digits={"median s": 2})]),
+            Section("By solver", notes=[brought], tables=[Table(self.by_solver, digits={"median s": 2})]),
             Section("By source", tables=[Table(self.by_source, digits={"median s": 2})]),
             *([Section("False verdicts", notes=list(self.false))] if self.false else []),
         ]
@@ -90,10 +91,9 @@ class CorpusRun:
                 Fact("answers", answers, main=True),
                 Fact("false_verdicts", false, "", "Verdicts that contradict what is known.", main=True),
                 Fact("false_rate", rate, "", "Share of the verdicts that are false.", percent=True, main=True),
-                Fact("median_seconds", median, "s", "Median time of a problem: all solvers and verdicts.", main=True),
+                Fact("median_seconds", median, "s", "All solvers and verdicts of a problem.", "median time", main=True),
             ],
             sections,
-            about=[Fact(name, value) for name, value in {**versions(PACKAGES.values()), **machine()}.items()],
             tables={
                 "answers": self.table,
                 "problems": self.problems,

@@ -12,7 +12,7 @@ import numpy as np
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
-from cvxpriv.reports.formatting import format_cell
+from cvxpriv.reports.formatting import number, paragraph, table
 
 HOLDS, FAILS, NOT_APPLICABLE = "holds", "fails", "not applicable"
 
@@ -128,22 +128,11 @@ class Verification:
             raise ModelError(f"{self.subject}: " + "; ".join(_sentence(one) for one in self.failed))
 
     def __str__(self) -> str:
-        head = ("verdict", "check", "worst", "at")
-        rows = [(one.verdict, one.check, format_cell(one.worst_value, 2), one.where) for one in self.findings]
-        widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in (head, *rows)
-        ]
-        return "\n".join(
-            [
-                self.subject,
-                *(f"  {note}" for note in self.about),
-                *lines,
-                *(f"  - {note}" for note in self.notes),
-                self.summary,
-            ]
-        )
+        rows = [[one.verdict, one.check, number(one.worst_value, 2), one.where] for one in self.findings]
+        notes = [paragraph(note, indent="  - ", hanging="    ") for note in self.notes]
+        body = table(["verdict", "check", "worst", "at"], rows, "llrl")
+        about = [paragraph(note) for note in self.about]
+        return "\n".join([self.subject, *about, "", body, "", *notes, *([""] if notes else []), self.summary])
 
 
 def judged(

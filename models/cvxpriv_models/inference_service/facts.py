@@ -334,7 +334,7 @@ def _mechanism(run: Run) -> Section:
         different = int((merged.max(axis=0) >= USED).sum())
         text += (
             f" Of those that are sent, {different} say different things: outputs that say the same of Y, within "
-            f"{SAME:.1%}, stand below as one, under the name of the first. Accuracy and leakage are the same so."
+            f"{SAME:.1%}, stand below as one, under the name of the first. Accuracy and leakage stay the same."
         )
     shown = common.heatmap(merged, run.problem.table, SIDES, caption, tuple(outputs))
     return Section("The mechanism P(U|Y)", text, **shown)
