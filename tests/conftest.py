@@ -33,9 +33,18 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(20_000, 20, 20)
 
 
+FLUSH = os.fsync
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _files_are_not_waited_for() -> Iterator[None]:
     """Let no test wait for the disk: processes are killed in tests, machines are not."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)
         yield
+
+
+@pytest.fixture
+def flushing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flush as users do: a process that is killed at a random moment is then where theirs would be."""
+    monkeypatch.setattr(os, "fsync", FLUSH)

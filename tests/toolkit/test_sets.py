@@ -30,6 +30,7 @@ def numbers_in(folder: Path) -> set[str]:
     return {(folder / name).read_text().split()[0] for name in require_whole(folder)}
 
 
+@pytest.mark.usefixtures("flushing")
 @pytest.mark.parametrize("kills", [6, pytest.param(50, marks=pytest.mark.slow)])  # of four kinds: 200 in all
 @pytest.mark.parametrize("exchanging", [True, False])
 @pytest.mark.parametrize("inside", [False, True])
