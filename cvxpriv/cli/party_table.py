@@ -53,7 +53,8 @@ def party_of(source: str, home: Path, secret: bytes, **given: Any) -> tuple[Any,
     Raises PrivacyError: Bounds would be read off private rows.
     """
     apart = apart_of(given["model_name"])
-    frame = Reading(**{name: given.get(name) for name in ("separator", "encoding", "decimal")}).rows(source)
+    private, reading = given["epsilon"] is not None, ("separator", "encoding", "decimal")
+    frame = Reading(**{name: given.get(name) for name in reading}).rows(source, private)
     if (given.get("label") is not None) != apart.labelled:
         need = "needs --label: its parties hold rows" if apart.labelled else "goes without --label: the holder has it"
         raise ModelError(f"--model {given['model_name']} {need}")
@@ -64,7 +65,6 @@ def party_of(source: str, home: Path, secret: bytes, **given: Any) -> tuple[Any,
     if identifier in columns:
         raise DataError(f"column {identifier!r} is the identifier: learn from other columns")
     ranges, categories = dict(map(range_in, given["ranges"])), dict(map(category_in, given["categories"]))
-    private = given["epsilon"] is not None
     if private and not given["bounds_from_data"]:
         require_given(columns, ranges, categories)
     encoding = Encoding.of(frame, columns, ranges=ranges, categories=categories)

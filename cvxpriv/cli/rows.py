@@ -134,7 +134,7 @@ class RowOptions(Reading):
     ) -> Rows:
         known = self.schema
         named = NAMED[source] if source in NAMED and not Path(source).exists() else None
-        frame = self._read(source) if named is None else named.load()
+        frame = self._read(source, private) if named is None else named.load()
         label = self._label(frame, source, named)
         if known is not None:
             known.require_rows(len(frame))
@@ -177,10 +177,10 @@ class RowOptions(Reading):
             known=self._encoded_schema(counted) if private else None,
         )
 
-    def _read(self, source: str) -> pd.DataFrame:
+    def _read(self, source: str, private: bool) -> pd.DataFrame:
         if not Path(source).exists() and "." not in source:
             raise DataError(f"{source!r} is no file and no set of rows: {suggest(source, NAMED)}, or a CSV or TSV file")
-        return self.rows(source)
+        return self.rows(source, private)
 
     def _label(self, frame: pd.DataFrame, source: str, named: NamedRows | None) -> str:
         label = self.label or (self.schema.label if self.schema else None) or (named.label if named else None)

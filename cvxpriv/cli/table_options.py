@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from cvxpriv.cli.drawn_rows import require_target
-from cvxpriv.cli.options import names, on_the_command_line, packed
+from cvxpriv.cli.options import each_row_alone, names, on_the_command_line, packed
 from cvxpriv.cli.preparation import Preparation
 from cvxpriv.cli.terminal import SPOKEN, spoken
 from cvxpriv.errors import DataError, PrivacyError
@@ -20,7 +19,6 @@ from cvxpriv.privacy.private_tables import Domain, private_table
 from cvxpriv.runs.options import Option
 from cvxpriv.runs.sides import PRIVATE_AND_PUBLIC, Sides
 from cvxpriv.tables.datasets import PAPER_SMOOTHING, SOURCES, load_table
-from cvxpriv.tables.encodings import DetectedWarning
 from cvxpriv.tables.frames import require_roles
 from cvxpriv.tables.joint import JointTable
 from cvxpriv.tables.protection import ADJACENCIES
@@ -209,7 +207,8 @@ class TableNoise:
             )
         domain = self._domain()
         columns = replace(columns, smoothing=0.0, decimal=columns.decimal or "none", public_recipe=True)
-        table = _read_row_by_row(columns, source)
+        with each_row_alone():
+            table = columns.load(source)
         try:
             return private_table(
                 table,
@@ -234,21 +233,6 @@ class TableNoise:
                 raise DataError(f"--domain={text!r}: expected COLUMN=VALUE,VALUE once for each column, or table")
             found[column] = names_in(values)
         return found
-
-
-def _read_row_by_row(columns: TableOptions, source: str) -> JointTable:
-    """Return a table of which no row was read as others tell: with noise, each record may change its own cell alone.
-
-    Raises PrivacyError: The encoding would be found from the bytes of single rows.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", DetectedWarning)
-        try:
-            return columns.load(source)
-        except DetectedWarning as found:
-            raise PrivacyError(
-                f"{found}; with --table-epsilon no record may change how others are read: give --encoding"
-            ) from None
 
 
 def noise_options() -> Callable[[Any], Any]:

@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 from cvxpriv.certify.answers import Answer
+from cvxpriv.cli.options import Reading
 from cvxpriv.cli.row_labels import blind_labels
 from cvxpriv.cli.rows import RowOptions
 from cvxpriv.errors import PrivacyError
@@ -44,7 +45,8 @@ FIRST: dict[str, list[Any]] = {
     "no such value": [30, "miner", 40, "high"],
     "no such class": [30, "clerk", 40, "middle"],
     "no class": [30, "clerk", 40, None],
-    "all at once": [1e12, "miner", "old", None],
+    "thousands and decimals": ["1.234,5", "clerk", 40, "low"],
+    "all at once": [1e12, "miner", "1.234,5", None],
 }
 QUICK = ("one class", "all at once")
 #: Place of a row among the half of sixty rows that seed 0 holds out.
@@ -153,6 +155,20 @@ def test_a_private_row_that_is_refused_is_refused_in_words_that_tell_nothing(run
         lines.add(one_error_line(run("sparse", "people.csv", *options)))
     assert len(lines) == 1
     assert "Which one is not said" in lines.pop()
+
+
+def test_no_row_tells_how_others_are_read(run: Run) -> None:
+    table = people(FIRST["one class"])
+    table["age"] = pd.Series(["1.500"] * len(table), dtype=object)
+    found = []
+    for row in (FIRST["one class"], FIRST["thousands and decimals"]):
+        table.iloc[0] = row
+        table.to_csv("people.csv", index=False)
+        found.append(Reading().rows("people.csv", private=True)["age"].iloc[1:].tolist())
+    assert found[0] == found[1] == ["1.500"] * 59
+    Path("people.csv").write_bytes(table.to_csv(index=False).replace("clerk", "cl\xe9rk").encode("latin-1"))
+    with pytest.raises(PrivacyError, match="give --encoding"):
+        Reading().rows("people.csv", private=True)
 
 
 def test_a_named_set_brings_its_classes_and_another_label_of_it_does_not() -> None:
