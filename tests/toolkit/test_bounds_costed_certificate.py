@@ -235,7 +235,8 @@ def test_mutated_certificates_never_prove_more_than_the_truth(found: FunnelBound
 
 @pytest.mark.slow
 def test_many_mutated_certificates(found: FunnelBound) -> None:
-    check_mutations(found.certificate.document(), 700, 1)
+    document = found.certificate.document()
+    check_mutations(document, 700 if len(document["nu"]) == 3 else 60, 1)  # a check of the larger ones takes seconds
 
 
 def test_a_claim_above_the_truth_is_refused(found: FunnelBound) -> None:
