@@ -150,7 +150,7 @@ def test_nothing_that_is_said_or_written_depends_on_a_record(tmp_path: Path, com
 @pytest.mark.parametrize("page", ["internal", "shareable"])
 @pytest.mark.parametrize("command", DESIGNS)
 def test_curve_cross_check_and_page_depend_on_no_record_and_no_clock(tmp_path: Path, command: str, page: str) -> None:
-    more = (*FEW, "--curve", "2", "--crosscheck", "--bootstrap", "20", "--page", page, "--certify")
+    more = (*FEW[2:], "--curve", "2", "--crosscheck", "--bootstrap", "20", "--page", page, "--certify")
     last = {"first": "41,typist,no,n", "second": ",typist,no,n"}
     first, second = (told(tmp_path / name, command, [*ROWS[:-1], record], *more) for name, record in last.items())
     assert first["exit"] == 0, first["stderr"]
