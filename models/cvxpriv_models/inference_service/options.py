@@ -52,7 +52,13 @@ Tol = Annotated[
     Option("KKT residual at which a start has converged; with constraints, it or the local gap.", "nats", above=0.0),
 ]
 MaxIter = Annotated[
-    shared.MaxIter, Option(usual="100 for auto and joint, 1000 for the other methods, 50 where a solver does the work")
+    int | None,
+    Option(
+        "Largest number of passes per start. A pass is one sweep of all blocks; of auto, a joint step: up to 200 "
+        "single passes, and 20 for each step allowed, come beside them.",
+        low=1,
+        usual="100 for auto and joint, 1000 for the other methods, 50 where a solver does the work",
+    ),
 ]
 Accelerate = Annotated[
     str,

@@ -28,6 +28,8 @@ Piece = tuple[Array, Sequence[str]]
 GRID = "grid"
 #: Single passes of the default with exact updates: from every start, and from the best ones that have not converged.
 FIRST_PASSES, LAST_PASSES = 200, 2000
+#: Of the last ones, the most for each joint step that is allowed: a small `max_iter` ends them early too.
+PASSES_A_STEP = 20
 #: The first where f has kinks: joint steps soon end at a vertex, from wherever they begin.
 KINKED_PASSES = 50
 #: The first with a solver, which takes milliseconds for each row; it could not give the last digits.
@@ -95,7 +97,8 @@ def polished(
     left = _promising(problem, state, _open(problem, options, state))
     if left.size and not context.ended:
         context.starts = starts[left]
-        swept = run(_single_passes(problem, options, LAST_PASSES), take(state, left), context)
+        limit = min(LAST_PASSES, PASSES_A_STEP * options.max_iter)
+        swept = run(_single_passes(problem, options, limit), take(state, left), context)
         state = put(state, left, settled(problem, swept))
     return state
 
