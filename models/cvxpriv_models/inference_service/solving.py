@@ -28,7 +28,7 @@ Piece = tuple[Array, Sequence[str]]
 GRID = "grid"
 #: Single passes of the default with exact updates: from every start, and from the best ones that have not converged.
 FIRST_PASSES, LAST_PASSES = 200, 2000
-#: Of the last ones, the most for each joint step that is allowed: a small `max_iter` ends them early too.
+#: Largest number of the last ones for each joint step that is allowed: a small `max_iter` ends them early too.
 PASSES_A_STEP = 20
 #: The first where f has kinks: joint steps soon end at a vertex, from wherever they begin.
 KINKED_PASSES = 50
