@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import math
 import random
-import subprocess
-import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -19,6 +17,7 @@ from cvxpriv.bounds import check_certificate
 from cvxpriv.bounds.certificate import Certificate
 from cvxpriv.errors import DataError
 
+from .copied_checkers import require_short, said_by_copies
 from .mutated_certificates import mutated
 
 TABLE = np.array([[0.3, 0.1, 0.1], [0.05, 0.15, 0.3]])
@@ -39,19 +38,12 @@ def certificate(request: pytest.FixtureRequest) -> Certificate:
 
 
 def test_the_checker_is_short_and_imports_the_standard_library_alone() -> None:
-    text = CHECKER.read_text(encoding="utf-8")
-    assert len(text.splitlines()) < 200
-    imported = {line.split()[1].split(".")[0] for line in text.splitlines() if line.startswith(("import ", "from "))}
-    assert imported <= sys.stdlib_module_names
+    require_short([CHECKER])
 
 
 def test_a_saved_certificate_is_proved_by_the_copied_checker(certificate: Certificate, tmp_path: Path) -> None:
     certificate.save(tmp_path / "c.json")
-    (tmp_path / "check.py").write_bytes(CHECKER.read_bytes())
-    command = [sys.executable, "-I", "check.py", "c.json"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0
-    assert f"leaks at least {certificate.bound:.12g} nats" in done.stdout
+    assert f"leaks at least {certificate.bound:.12g} nats" in said_by_copies([CHECKER], tmp_path)
     found = Certificate.load(tmp_path / "c.json").verify()
     assert found.bound == certificate.bound
     assert 0.0 <= found.leakage - found.bound <= 1e-6

@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import random
-import subprocess
-import sys
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -27,6 +25,7 @@ from cvxpriv.errors import DataError
 from cvxpriv.models import PrivacyFunnel
 from cvxpriv.tables.joint import JointTable
 
+from .copied_checkers import require_short, said_by_copies
 from .mutated_certificates import mutated
 
 CHECKER = Path(checker.__file__)
@@ -65,22 +64,15 @@ def certificate(request: pytest.FixtureRequest) -> ConstrainedCertificate:
 
 
 def test_the_checker_is_short_and_imports_the_standard_library_and_the_other_checker_alone() -> None:
-    text = CHECKER.read_text(encoding="utf-8")
-    assert len(text.splitlines()) < 200
-    imported = {line.split()[1].split(".")[0] for line in text.splitlines() if line.startswith(("import ", "from "))}
-    assert imported <= sys.stdlib_module_names
+    require_short([CHECKER])
 
 
 def test_a_saved_certificate_is_proved_by_the_copied_checkers(
     certificate: ConstrainedCertificate, tmp_path: Path
 ) -> None:
     assert certificate.save(tmp_path / "c.json").stat().st_mode & 0o777 == 0o600
-    for program in (CHECKER, PLAIN):
-        (tmp_path / program.name).write_bytes(program.read_bytes())
-    command = [sys.executable, "-I", CHECKER.name, "c.json"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert f"that satisfies the constraints leaks at least {certificate.bound:.12g} nats" in done.stdout
+    said = said_by_copies([CHECKER, PLAIN], tmp_path)
+    assert f"that satisfies the constraints leaks at least {certificate.bound:.12g} nats" in said
     loaded = certificate_of(certificate.document())
     assert isinstance(loaded, ConstrainedCertificate)
     assert loaded.document() == certificate.document()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 import math
 import random
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -32,6 +30,7 @@ from cvxpriv.divergences import divergence
 from cvxpriv.errors import DataError
 
 from .column_costs import grid, summed
+from .copied_checkers import require_short, said_by_copies
 from .mutated_certificates import mutated
 
 CHECKERS = tuple(Path(one.__file__) for one in (checker, check_costs, plain))
@@ -80,23 +79,15 @@ def certificate(request: pytest.FixtureRequest) -> ConstrainedServiceCertificate
 
 
 def test_the_checker_is_short_and_imports_the_standard_library_and_the_other_checker_alone() -> None:
-    for program in CHECKERS[:2]:
-        lines = program.read_text(encoding="utf-8").splitlines()
-        assert len(lines) < 200
-        imported = {line.split()[1].split(".")[0] for line in lines if line.startswith(("import ", "from "))}
-        assert imported <= sys.stdlib_module_names
+    require_short(CHECKERS)
 
 
 def test_a_saved_certificate_is_proved_by_the_copied_checkers(
     certificate: ConstrainedServiceCertificate, tmp_path: Path
 ) -> None:
     certificate.save(tmp_path / "c.json")
-    for program in CHECKERS:
-        (tmp_path / program.name).write_bytes(program.read_bytes())
-    command = [sys.executable, "-I", CHECKERS[0].name, "c.json"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert f"that satisfies the constraints is worth more than {certificate.bound:.12g}" in done.stdout
+    said = said_by_copies(CHECKERS, tmp_path)
+    assert f"that satisfies the constraints is worth more than {certificate.bound:.12g}" in said
     loaded = service_certificate_of(certificate.document())
     assert loaded.document() == certificate.document()
     with pytest.raises(ValueError, match="is known"):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 import math
 import random
-import subprocess
-import sys
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -34,6 +32,7 @@ from cvxpriv.models import PrivacyFunnel
 from cvxpriv.numerics.arrays import Array
 
 from .column_costs import column_costs, grid, summed
+from .copied_checkers import require_short, said_by_copies
 from .mutated_certificates import mutated
 
 CHECKERS = tuple(
@@ -128,22 +127,14 @@ def found(request: pytest.FixtureRequest) -> FunnelBound:
 
 
 def test_the_checkers_are_short_and_import_the_standard_library_and_each_other_alone() -> None:
-    for program in CHECKERS:
-        lines = program.read_text(encoding="utf-8").splitlines()
-        assert len(lines) < 200
-        imported = {line.split()[1].split(".")[0] for line in lines if line.startswith(("import ", "from "))}
-        assert imported <= sys.stdlib_module_names
+    require_short(CHECKERS)
 
 
 def test_a_saved_certificate_is_proved_by_the_copied_checkers(tmp_path: Path) -> None:
     certificate = bound_under(FAST[0]).certificate
     certificate.save(tmp_path / "c.json")
-    for program in CHECKERS:
-        (tmp_path / program.name).write_bytes(program.read_bytes())
-    command = [sys.executable, "-I", CHECKERS[0].name, "c.json"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert f"that satisfies the constraints leaks at least {certificate.bound:.12g} nats" in done.stdout
+    said = said_by_copies(CHECKERS, tmp_path)
+    assert f"that satisfies the constraints leaks at least {certificate.bound:.12g} nats" in said
     loaded = certificate_of(certificate.document())
     assert isinstance(loaded, CostedCertificate)
     assert loaded.document() == certificate.document()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import math
 import random
-import subprocess
-import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -23,6 +21,7 @@ from cvxpriv.bounds.service_certificate import KNOWN, ServiceCertificate
 from cvxpriv.divergences import FDivergence, divergence
 from cvxpriv.errors import DataError
 
+from .copied_checkers import require_short, said_by_copies
 from .mutated_certificates import mutated
 
 TWO = np.array([[0.3, 0.1, 0.1], [0.05, 0.15, 0.3]])
@@ -44,19 +43,12 @@ def certificate(request: pytest.FixtureRequest) -> ServiceCertificate:
 
 
 def test_the_checker_is_short_and_imports_the_standard_library_alone() -> None:
-    text = CHECKER.read_text(encoding="utf-8")
-    assert len(text.splitlines()) < 200
-    imported = {line.split()[1].split(".")[0] for line in text.splitlines() if line.startswith(("import ", "from "))}
-    assert imported <= sys.stdlib_module_names
+    require_short([CHECKER])
 
 
 def test_a_saved_certificate_is_proved_by_the_copied_checker(certificate: ServiceCertificate, tmp_path: Path) -> None:
     certificate.save(tmp_path / "c.json")
-    (tmp_path / "check_certificate.py").write_bytes(CHECKER.read_bytes())
-    command = [sys.executable, "-I", "check_certificate.py", "c.json"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0
-    assert f"worth more than {certificate.bound:.12g}" in done.stdout
+    assert f"worth more than {certificate.bound:.12g}" in said_by_copies([CHECKER], tmp_path)
 
 
 def test_a_certificate_with_its_table_is_for_its_owner_alone_and_one_that_is_not_finite_is_none(
