@@ -44,10 +44,15 @@ def sgd(
     It works on minibatches: the parties send their local predictions D_m x_m of its samples. Each receives the slope of
     the loss at their sum, and moves its own x_m by it, then by the proximal step of lam R_m. An epoch exchanges as much
     as one pass of ADMM: one number per sample and party. FDML's parties may lag behind each other; here none does.
-    `step`: Step of the averaged loss in the first epoch; in epoch t it is step/sqrt(t). `batch`: Number of samples in a
-    minibatch. `seed`: Seed of the start and of the order of the samples. `callback`: `callback(epoch, coefficients)`
-    after each epoch.
 
+    `step`: Step of the averaged loss in the first epoch; in epoch t it is step/sqrt(t).
+    `batch`: Number of samples in a minibatch.
+    `seed`: Seed of the start and of the order of the samples.
+    `callback`: `callback(epoch, coefficients)` after each epoch.
+    Raises ModelError: An option is out of range, or the step so large that the coefficients overflow.
+
+    Examples
+    --------
     >>> columns = np.random.default_rng(0).normal(size=(200, 4))
     >>> problem = Problem.of([columns[:, :2], columns[:, 2:]], columns @ [1.0, -1.0, 0.5, 0.0] > 0.0)
     >>> run = sgd(problem, step=1.0, epochs=3, batch=20)

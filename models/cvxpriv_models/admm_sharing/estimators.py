@@ -188,8 +188,13 @@ class VerticalLogisticRegression(BinaryLogisticClassifier):
 def column_groups(groups: object, columns: int, names: list[str] | None) -> list[npt.NDArray[np.intp]]:
     """Return the positions of each party's columns.
 
-    `groups`: See `VerticalLogisticRegression`. `names`: Names of the columns.
+    `groups`: See `VerticalLogisticRegression`.
+    `names`: Names of the columns.
+    Raises DataError: The number of parties is not valid, a group is empty, or a column is unknown or not in exactly one
+    group.
 
+    Examples
+    --------
     >>> [group.tolist() for group in column_groups(2, 5, None)]
     [[0, 1, 2], [3, 4]]
     """

@@ -62,9 +62,10 @@ def random_starts(problem: Problem, count: int, seed: int) -> Array:
 def grid_start(problem: Problem, engine: Engine, seed: int = 0, mechanisms: Array | None = None) -> Array:
     """Return the mechanism, (|Y|, |U|), that one joint problem over a whole grid of posteriors leads to.
 
-    `seed`: Seed of the mixtures that stand for a grid where |S| is large. `mechanisms`, (n, |Y|, |U|): Their posteriors
-    come before the grid's, as many as a solver takes. At floor 0 the answer is then worth no less than the first of
-    them, up to what merging symbols costs.
+    `seed`: Seed of the mixtures that stand for a grid where |S| is large.
+    `mechanisms`, (n, |Y|, |U|): Their posteriors come before the grid's, as many as a solver takes. At floor 0 the
+    answer is then worth no less than the first of them, up to what merging symbols costs.
+    Raises SolverFailure: No solver of the engine's chain solved the joint problem.
     """
     trial = trial_posteriors(problem, seed)
     if mechanisms is not None:

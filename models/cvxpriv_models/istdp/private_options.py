@@ -52,9 +52,12 @@ LOUD = 0.1
 def drowned(rows: int, size: int, mu: float, moved: float) -> str:
     """Return a warning where noise is likely to drown the signal, by public numbers alone; else an empty text.
 
-    `rows`: The divisor of the sum of gradients. `size`: Number d of coefficients. `moved`: Number of clipped gradients
-    by which neighbours differ.
+    `rows`: The divisor of the sum of gradients.
+    `size`: Number d of coefficients.
+    `moved`: Number of clipped gradients by which neighbours differ.
 
+    Examples
+    --------
     >>> from cvxpriv.privacy import gaussian_mu
     >>> drowned(426, 31, gaussian_mu(1.0, 1e-6), 2.0)[:40], drowned(5000, 31, gaussian_mu(1.0, 1e-6), 2.0)
     ('privacy is likely to drown the signal: t', '')
@@ -81,9 +84,13 @@ def centred_iterations(usual: int) -> int:
 def public_iterations(clip: float, sensitivity: float, mu: float, size: int) -> int:
     """Return the number of noisy gradients, T = 2 clip mu / (sensitivity sqrt(e d)), in [1, MOST_ITERATIONS].
 
-    `clip`: Clipping bound of one row's gradient. `sensitivity`: Sensitivity of the average gradient. `mu`: The mu of
-    the whole budget (`gaussian_mu`). `size`: Number d of coefficients, with 1 for an intercept.
+    `clip`: Clipping bound of one row's gradient.
+    `sensitivity`: Sensitivity of the average gradient.
+    `mu`: The mu of the whole budget (`gaussian_mu`).
+    `size`: Number d of coefficients, with 1 for an intercept.
 
+    Examples
+    --------
     >>> from cvxpriv.privacy import gaussian_mu
     >>> public_iterations(1.0, 2.0 / 1000, gaussian_mu(1.0, 1e-5), size=20)
     36

@@ -63,9 +63,18 @@ def band(
     """Bound the least leakage at many rates; columns found at one rate serve at the next.
 
     They are found at the highest rate first. A keyboard interrupt ends the band at the rate that it cuts, whose bounds
-    hold too. `joint`: P(S, X). `rates`: Nats, each 0 <= R <= H(X). `gap`: Wanted upper - lower, nats. `time_limit`:
-    Seconds for the whole band: each rate may take an even share of what is left. `seed`: Seed of the local search.
+    hold too.
 
+    `joint`: P(S, X).
+    `rates`: Nats, each 0 <= R <= H(X).
+    `gap`: Wanted upper - lower, nats.
+    `time_limit`: Seconds for the whole band: each rate may take an even share of what is left.
+    `seed`: Seed of the local search.
+    Raises DataError: The table is no joint distribution.
+    Raises ModelError: There is no rate, or a rate, the gap or the time limit is out of range.
+
+    Examples
+    --------
     >>> found = band([[0.3, 0.1, 0.1], [0.05, 0.15, 0.3]], rates=[0.2, 0.5, 0.8])
     >>> found.gap <= 1e-6, bool(np.all(np.diff(found.upper) >= 0.0))
     (True, True)

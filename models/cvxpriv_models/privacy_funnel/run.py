@@ -130,10 +130,14 @@ def columns_block(joint: Array, rate: float, columns: Array) -> Block:
 
     Its value is the leakage of the best mechanism with these posteriors, so it is never below the best of all.
 
-    `joint`, ``(|S|, |X|)``: P(S, X), every column with mass. `rate`: R in nats. `columns`, ``(|X|, k)``: Posteriors
-    P(X|y). Returns: Its constraints are "posteriors average to P(X)", "rate" and "weights"; the dual of "rate" is lam,
-    and the negative dual of the first is nu.
+    `joint`, ``(|S|, |X|)``: P(S, X), every column with mass.
+    `rate`: R in nats.
+    `columns`, ``(|X|, k)``: Posteriors P(X|y).
+    Returns: Its constraints are "posteriors average to P(X)", "rate" and "weights"; the dual of "rate" is lam, and the
+    negative dual of the first is nu.
 
+    Examples
+    --------
     >>> block = columns_block(np.diag([0.5, 0.5]), np.log(2.0), np.eye(2))
     >>> round(float(block.declaration().problem.solve(solver="CLARABEL")), 6)
     0.693147

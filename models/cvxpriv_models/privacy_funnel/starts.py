@@ -35,10 +35,17 @@ _TINY = float(np.finfo(np.float64).tiny)
 def feasible_starts(p: Array, rate: float, size_y: int, count: int, seed: int = 0) -> Array:
     """Random starts with I(X;Y) >= ``rate``, every cell positive.
 
-    `p`: P(x) > 0, (M,). `rate`: R in nats, ``0 <= R <= H(X)``. `size_y`: N, the number of released symbols, at least 1.
-    `count`: Number of starts. `seed`: Start k depends on the seed and on k alone. Returns: log u, (count, M, N), rows
-    of u summing to p. At R = H(X) a start is an injective map with its other cells at ``FLOOR``.
+    `p`: P(x) > 0, (M,).
+    `rate`: R in nats, ``0 <= R <= H(X)``.
+    `size_y`: N, the number of released symbols, at least 1.
+    `count`: Number of starts.
+    `seed`: Start k depends on the seed and on k alone.
+    Returns: log u, (count, M, N), rows of u summing to p. At R = H(X) a start is an injective map with its other cells
+    at ``FLOOR``.
+    Raises ModelError: No deterministic map onto ``size_y`` symbols that reaches the rate was found.
 
+    Examples
+    --------
     >>> p = np.array([0.5, 0.3, 0.2])
     >>> log_u = feasible_starts(p, rate=0.6, size_y=4, count=2)
     >>> log_u.shape, bool(np.allclose(np.exp(log_u).sum(axis=2), p))

@@ -103,6 +103,7 @@ def conditions(
     """Ask whether (i) and (ii) hold at fixed penalties.
 
     `eta`: (N,). `variant`: {"edge", "printed"}. `solvers`: CLARABEL or SCS: those that take semidefinite cones.
+    Raises ModelError: A solver that does not, or a penalty that is no square.
     """
     if problem.ridge is None:
         raise ModelError(f"penalty={problem.penalty.name!r} is not smooth: Assumption 3 does not hold")

@@ -35,6 +35,7 @@ def linear_rate(problem: Problem, eta: Array, gamma: float | None, variant: str)
     Laplacian only; what is outside it stays, and is no error.
 
     `eta`: (N,). `gamma`: None: without an even step. `variant`: {"edge", "printed"}.
+    Raises NotConverged: The matrix is too large to be built, and its eigenvalues lie too close.
     """
     links = edge_weights(eta, problem.network.adjacency, variant)
     nodes, features = problem.nodes, problem.features

@@ -49,10 +49,14 @@ def objective_epsilon(
 ) -> Array:
     """Return the epsilon of one perturbed minimiser of each node, (N,).
 
-    `alpha`, (N,): The noise has density proportional to exp(-alpha_i ||b||). `rows`, (N,): B_i. `weight`: C.
-    `convexity`, (N,): mu_i, of what node i minimises: rho / N and its penalties. `curvature`, `slope`: c1 and the
-    largest |l'|: Lipschitz constants of the loss's slope and of the loss.
+    `alpha`, (N,): The noise has density proportional to exp(-alpha_i ||b||).
+    `rows`, (N,): B_i.
+    `weight`: C.
+    `convexity`, (N,): mu_i, of what node i minimises: rho / N and its penalties.
+    `curvature`, `slope`: c1 and the largest |l'|: Lipschitz constants of the loss's slope and of the loss.
 
+    Examples
+    --------
     One node of 100 records, C = 100, alpha = .05, mu = 2.5, the logistic loss:
 
     >>> objective_epsilon(np.array([0.05]), np.array([100.0]), 100.0, np.array([2.5]), 0.25).round(4)
