@@ -96,8 +96,13 @@ def mechanism_of(columns: Array, weights: Array, p_x: Array) -> Array:
 
 
 def tilted_to_rate(log_u: Array, p_x: Array, rate: float) -> Array:
-    """log P(X, Y), (|X|, |Y|), with its own posteriors sharpened, until I(X;Y) >= `rate` but for a root's accuracy."""
-    return np.asarray(feasible_rows(log_u[None], p_x, rate - entropy(p_x) + TILTED)[0])
+    """log P(X, Y), (|X|, |Y|), its own posteriors sharpened where no more than rounding is missing from the rate."""
+    short = rate - utility(p_x, closed_form.rows_of(log_u))
+    if 0.0 < short <= ROUNDED < entropy(p_x) - rate:
+        tilted: Array = feasible_rows(log_u[None], p_x, rate - entropy(p_x) + TILTED)[0]
+        if utility(p_x, closed_form.rows_of(tilted)) >= rate:
+            return tilted
+    return log_u
 
 
 def mixed_to_rate(mechanism: Array, p_x: Array, rate: float) -> Array:
@@ -106,9 +111,9 @@ def mixed_to_rate(mechanism: Array, p_x: Array, rate: float) -> Array:
     With probability 1 - t the output is that of `mechanism`, with probability t it is X, under symbols of its own. At
     `rate` = H(X) it is the identity. What rounding took from the rate is made up for without other symbols.
     """
-    short = rate - utility(p_x, mechanism)
-    if 0.0 < short <= ROUNDED < entropy(p_x) - rate:
-        mechanism = closed_form.rows_of(tilted_to_rate(closed_form.log_joint(p_x, mechanism), p_x, rate))
+    if utility(p_x, mechanism) >= rate:
+        return mechanism
+    mechanism = closed_form.rows_of(tilted_to_rate(closed_form.log_joint(p_x, mechanism), p_x, rate))
     if utility(p_x, mechanism) >= rate:
         return mechanism
     identity, low, high = np.eye(len(p_x)), 0.0, 1.0

@@ -120,7 +120,9 @@ def best_run(
     shared = set.intersection(*(set(piece) for piece, _ in pieces))  # an accelerator's own values may be missing
     state = {name: np.concatenate([piece[name] for piece, _ in pieces]) for name in pieces[0][0] if name in shared}
     brought = (
-        _brought_inside(problem, constraints, state["log_u"]) if constraints else _at_the_rate(problem, state["log_u"])
+        _brought_inside(problem, constraints, state["log_u"])
+        if constraints
+        else np.stack([tilted_to_rate(joint, problem.p_x, problem.rate) for joint in state["log_u"]])
     )
     state["log_u"] = brought
     state = {**state, **closed_form.complete(state["log_u"], problem.p_s_given_x, state["lam"])}
@@ -180,18 +182,6 @@ def _priced(
         if residual[one] <= tol:
             return np.array([one])
     return near[residual[near].argsort(kind="stable")]
-
-
-def _at_the_rate(problem: Problem, log_u: Array) -> Array:
-    """Return every start with I(X;Y) >= R in doubles: the passes may end a rounding of their sums below it."""
-    result = log_u.copy()
-    for start, joint in enumerate(log_u):
-        short = problem.rate - problem.utility(closed_form.rows_of(joint))
-        if 0.0 < short <= FEASIBLE < problem.table.entropy_x - problem.rate:
-            tilted = tilted_to_rate(joint, problem.p_x, problem.rate)
-            if problem.utility(closed_form.rows_of(tilted)) >= problem.rate:
-                result[start] = tilted
-    return result
 
 
 def _brought_inside(problem: Problem, constraints: Constraints, log_u: Array) -> Array:
