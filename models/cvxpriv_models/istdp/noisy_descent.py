@@ -33,8 +33,8 @@ GRADIENT_DESCENT = "gradient-descent"
 #: The least Barzilai-Borwein length as a share of the greatest: noise alone makes gradients turn.
 SHORTEST = 0.1
 
+#: The whole state: every entry was released, or public from the start.
 PUBLIC = frozenset({"theta", "noisy", "last_theta", "last_noisy", "step", "center", "trial", "far", "total", "passes"})
-"""The whole state: every entry was released, or public from the start."""
 
 
 def private_loop(average: ClippedGradient, settings: PrivateSettings, gaussian: GaussianNoise) -> Loop:

@@ -108,8 +108,8 @@ def noise_level_penalty(sensitivity: float, mu: float, travel: float, features: 
     return MCP(float(sensitivity / mu * np.sqrt(0.5 * np.log(2.0 * features))), max(float(travel), LEAST_ALPHA))
 
 
+#: Bounds of a row whose products and quotients with counts and steps are doubles: a sensitivity must not round to 0.
 SMALLEST, LARGEST = 1e-100, 1e100
-"""Bounds of a row whose products and quotients with counts and steps are doubles: a sensitivity must not round to 0."""
 
 
 def public_step_limit(problem: Problem, row_bound: float) -> float:

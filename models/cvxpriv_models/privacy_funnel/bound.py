@@ -32,43 +32,32 @@ from .pricing import LARGEST_S, FunnelPricing
 from .pricing_small import solved_at_once
 from .problem import Problem
 
+#: Distances above the rate, in nats, at which the master is solved until the mechanism's own I(X;Y) reaches it; the
+#: first is that of the search.
 NUDGES = (4e-15, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9)
-"""Distances above the rate, in nats, at which the master is solved until the mechanism's own I(X;Y) reaches it; the
-first is that of the search."""
-
+#: Least distance of I(X;Y) above the rate, in nats: it then holds in whatever order a user adds it up.
 ROOM = 2e-15
-"""Least distance of I(X;Y) above the rate, in nats: it then holds in whatever order a user adds it up."""
-
+#: A column of less weight is left out of the mechanism: it is there by the linear program's tolerance.
 LIGHT = 1e-11
-"""A column of less weight is left out of the mechanism: it is there by the linear program's tolerance."""
-
+#: A rate within this of H(X) is H(X): the identity is the only mechanism left.
 FULL = 1e-12
-"""A rate within this of H(X) is H(X): the identity is the only mechanism left."""
-
+#: Number of symbols of X from which the first program is solved with single symbols before other columns come: with all
+#: at once it takes minutes at 1000 symbols.
 STAGED = 320
-"""Number of symbols of X from which the first program is solved with single symbols before other columns come: with
-all at once it takes minutes at 1000 symbols."""
-
+#: Share of the time for column generation where merged private symbols may be left to prove the bound.
 SEARCH_SHARE = 0.8
-"""Share of the time for column generation where merged private symbols may be left to prove the bound."""
-
+#: Share of the time for posteriors that tell nothing of S: where they reach the rate nothing else is needed.
 SILENT_SHARE = 0.25
-"""Share of the time for posteriors that tell nothing of S: where they reach the rate nothing else is needed."""
-
+#: Such a search ends when a pass gains less than this, nats, several times in a row: the polish is faster then.
 SEARCHED = 1e-6
-"""Such a search ends when a pass gains less than this, nats, several times in a row: the polish is faster then."""
-
+#: Share of the time that is left for each table with merged private symbols.
 MERGED_SHARE = 0.5
-"""Share of the time that is left for each table with merged private symbols."""
-
+#: Largest number of groups of private symbols.
 LARGEST_MERGED = 4
-"""Largest number of groups of private symbols."""
-
+#: Share of the gap that a certificate leaves, so that its checker need not follow phi down to zero.
 CLAIM_SHARE = 0.5
-"""Share of the gap that a certificate leaves, so that its checker need not follow phi down to zero."""
-
+#: The same in nats, at least.
 LEAST_CLAIM_ROOM = 1e-9
-"""The same in nats, at least."""
 
 
 @dataclass(frozen=True)

@@ -29,17 +29,14 @@ from cvxpriv.numerics.arrays import Array
 
 from .problem import Problem
 
+#: Largest number of generators: 2^8 sets of symbols, with which a verification takes seconds.
 MOST_GENERATORS = 260
-"""Largest number of generators: 2^8 sets of symbols, with which a verification takes seconds."""
-
+#: A constraint that allows ratios above e^40 is left out: nothing is proved with such numbers.
 LARGEST_EXPONENT = 40.0
-"""A constraint that allows ratios above e^40 is left out: nothing is proved with such numbers."""
-
+#: Room for the rounding of a limit's own number: the corners are those of a region that is so much wider.
 WIDER = Fraction(1, 10**12)
-"""Room for the rounding of a limit's own number: the corners are those of a region that is so much wider."""
-
+#: Generators that agree to so many digits are one.
 MERGED_DIGITS = 12
-"""Generators that agree to so many digits are one."""
 
 
 @dataclass(frozen=True, eq=False)

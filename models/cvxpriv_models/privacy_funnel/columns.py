@@ -26,40 +26,30 @@ from .pricing_search import TINY, pairs
 
 HALVINGS = 60
 
+#: A symbol with less posterior probability leaves a column: the column is then another, still exact one.
 NEGLIGIBLE_WEIGHT = 1e-10
-"""A symbol with less posterior probability leaves a column: the column is then another, still exact one."""
-
+#: Number of public symbols up to which posteriors on a grid are the first columns.
 SMALL_X = 6
-"""Number of public symbols up to which posteriors on a grid are the first columns."""
-
+#: Most points of the grid: the first program is then solved in less than a millisecond, near the optimum.
 GRID_POINTS = 600
-"""Most points of the grid: the first program is then solved in less than a millisecond, near the optimum."""
-
+#: Merged pairs to begin with, for each symbol of X; more of them only make the first programs larger.
 FIRST_PAIRS = 3
-"""Merged pairs to begin with, for each symbol of X; more of them only make the first programs larger."""
-
+#: Most cells of the columns in use: a step takes a millisecond then.
 MOST_CELLS = 150
-"""Most cells of the columns in use: a step takes a millisecond then."""
-
+#: Columns on the same symbols that are nearer than this are one: the linear program mixes them to stand for it.
 ALIKE = 0.05
-"""Columns on the same symbols that are nearer than this are one: the linear program mixes them to stand for it."""
-
+#: Least weight of a column in use: a lighter one leaves no digits to a step.
 LIGHT = 1e-12
-"""Least weight of a column in use: a lighter one leaves no digits to a step."""
-
 STEPS, SOLVED = 10, 1e-11
 
+#: Distance above the rate at which the columns are designed, in nats: they keep the rate after rounding too.
 AHEAD = 2e-14
-"""Distance above the rate at which the columns are designed, in nats: they keep the rate after rounding too."""
-
+#: Distance below the rate, in nats, that rounding explains.
 ROUNDED = 1e-9
-"""Distance below the rate, in nats, that rounding explains."""
-
+#: Distance above the rate to which a mechanism is tilted, in nats: thrice the accuracy of the tilting.
 TILTED = 3e-13
-"""Distance above the rate to which a mechanism is tilted, in nats: thrice the accuracy of the tilting."""
-
+#: Longest step towards an empty cell.
 LONGEST = 0.8
-"""Longest step towards an empty cell."""
 
 
 def on_all_symbols(size: int, supports: IntArray, weights: Array) -> Array:

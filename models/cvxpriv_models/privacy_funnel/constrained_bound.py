@@ -29,40 +29,31 @@ from .most_told import most_telling, most_told
 from .pricing import FunnelPricing
 from .problem import Problem
 
+#: Distance of a rate above the largest utility, by a linear program, that is rounding, in nats.
 ROUNDING = 1e-8
-"""Distance of a rate above the largest utility, by a linear program, that is rounding, in nats."""
-
+#: Share of the time for the bound without constraints, where it is asked too.
 PLAIN_SHARE = 0.3
-"""Share of the time for the bound without constraints, where it is asked too."""
-
+#: Seconds for that bound, at most, once the keyboard has ended the search with constraints.
 AFTER_INTERRUPT = 1.0
-"""Seconds for that bound, at most, once the keyboard has ended the search with constraints."""
-
+#: Why the two ends do not meet where no mechanism on the named outputs is at hand.
 UNKNOWN = "outputs have names, and the mechanism of the bound is one without constraints"
-"""Why the two ends do not meet where no mechanism on the named outputs is at hand."""
-
+#: Share of the time for the bound that has a certificate, where further constraints are costs of columns.
 CERTIFIED_SHARE = 0.3
-"""Share of the time for the bound that has a certificate, where further constraints are costs of columns."""
-
+#: Gaps of the first searches, which look for a mechanism that satisfies the constraints, and the mass that may lack.
 FIRST_GAPS, FILLED = (1e-2, 1e-4), 1e-9
-"""Gaps of the first searches, which look for a mechanism that satisfies the constraints, and the mass that may lack."""
-
+#: Nats by which one more proof has to lower the most that can be told, to be followed by another.
 MOST_TOLD = 1e-6
-"""Nats by which one more proof has to lower the most that can be told, to be followed by another."""
-
+#: Cost of what lacks, and gap of a search, where the most that can be told is sought: both in nats, of which a rate's
+#: unit costs so many.
 HIGH_FILL, HIGH_GAP = 1e3, 0.02
-"""Cost of what lacks, and gap of a search, where the most that can be told is sought: both in nats, of which a rate's
-unit costs so many."""
-
+#: Cost of an output that a column may not be.
 BARRED = 1e6
-"""Cost of an output that a column may not be."""
-
+#: Distance above the rate at which the master is solved: the loss when a mechanism's rows are made to sum to 1.
 ROOM = 1e-10
-"""Distance above the rate at which the master is solved: the loss when a mechanism's rows are made to sum to 1."""
 
 
+#: Attempts to merge outputs, and the most, in nats, by which the rate is raised for it.
 MERGINGS, MOST_RAISED = 5, 1e-6
-"""Attempts to merge outputs, and the most, in nats, by which the rate is raised for it."""
 
 
 @dataclass(frozen=True)

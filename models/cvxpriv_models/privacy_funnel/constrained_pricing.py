@@ -27,12 +27,10 @@ from .pricing_faces import face_minimum
 from .pricing_search import descend
 from .pricing_wide import slopes
 
+#: Multiplier of a generator that a class may not use: each bit of it costs a hundred nats.
 FORBIDDEN = -100.0
-"""Multiplier of a generator that a class may not use: each bit of it costs a hundred nats."""
-
+#: Random points of the local search, and steps from each.
 STARTS, STEPS = 200, 40
-"""Random points of the local search, and steps from each."""
-
 LEAST_WEIGHT = 1e-10
 
 

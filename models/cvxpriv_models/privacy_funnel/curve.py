@@ -21,8 +21,8 @@ from .columns import utility
 from .problem import Problem
 from .run import FunnelRun
 
+#: Share of the time limit that each rate gets at least.
 LEAST_SHARE = 1e-3
-"""Share of the time limit that each rate gets at least."""
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,8 @@ from cvxpriv.numerics.arrays import Array
 
 from .problem import Problem
 
+#: The mass of a cell that counts as empty.
 ASIDE = 1e-30
-"""The mass of a cell that counts as empty."""
-
 _LIGHT = 1e-7
 _DAMPING = 1e-3
 _ACCURACY = 1e-11

@@ -262,8 +262,8 @@ def _mechanism(run: Run) -> Section:
     return Section("The mechanism P(Y|X)", f"{rows} public symbols, {columns} outputs.", **shown)
 
 
+#: Largest number of cells of a table whose page resamples it, and the replicates; Python has no such limit.
 POPULATION_CELLS, POPULATION_REPLICATES = 40, 60
-"""Largest number of cells of a table whose page resamples it, and the replicates; Python has no such limit."""
 
 
 def population_section(problem: Problem, disclosure: Disclosure | None) -> list[Section]:

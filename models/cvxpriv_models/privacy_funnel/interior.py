@@ -24,9 +24,8 @@ from cvxpriv.numerics.arrays import Array, Flags, IntArray
 from . import closed_form
 from .closed_form import FLOOR
 
+#: A column below this mass moves with almost no damping: what it does is not felt yet, and it may have to return.
 LIGHT = 1e-6
-"""A column below this mass moves with almost no damping: what it does is not felt yet, and it may have to return."""
-
 _TINY = float(np.finfo(np.float64).tiny)
 _LEAST_CELL = float(np.exp(FLOOR))
 _LEAST_CURVATURE = 1e-12
@@ -183,12 +182,10 @@ def mechanism_of(cells: Array, p: Array) -> Array:
     return positive
 
 
+#: Largest rise of I(S;Y) in an accepted step: its own rounding.
 RISE = 1e-14
-"""Largest rise of I(S;Y) in an accepted step: its own rounding."""
-
+#: Largest distance of I(X;Y) below R.
 SHORTFALL = 1e-13
-"""Largest distance of I(X;Y) below R."""
-
 _SHORTEST = 0.01
 _HALVINGS = 30
 _LONGER = 4.0 ** np.arange(1, 7)

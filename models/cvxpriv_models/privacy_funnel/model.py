@@ -43,17 +43,15 @@ from .problem import RATE_UNITS, Problem, usual_size
 from .run import FunnelRun, Settings
 from .solving import Passes, best_run, initial
 
+#: The method that proves its answer: column generation, and a polish.
 COLUMNS = "columns"
-"""The method that proves its answer: column generation, and a polish."""
+#: Processor seconds for the bound, for up to `ITS_SIZE` symbols of X; in proportion beyond, and at most `LONGEST`.
 TIME_LIMIT = 30.0
-"""Processor seconds for the bound, for up to `ITS_SIZE` symbols of X; in proportion beyond, and at most `LONGEST`."""
 ITS_SIZE, LONGEST = 480, 60.0
+#: Share of these seconds after which a free output is no longer put to another use.
 POLISH_SHARE = 1.0
-"""Share of these seconds after which a free output is no longer put to another use."""
-
+#: Number of plain passes that one with an acceleration costs.
 ACCELERATED = 3.0
-"""Number of plain passes that one with an acceleration costs."""
-
 Rate = Annotated[float, Option("Least utility of Y: I(X;Y) >= rate.")]
 RateUnit = Annotated[str, Option("Unit of the rate. A fraction is one of H(X).", choices=RATE_UNITS)]
 SizeY = Annotated[

@@ -19,8 +19,8 @@ from .constrained_pricing import ConstrainedPricing
 from .pricing import FunnelPricing
 from .problem import Problem
 
+#: Constraints with a limit on log p(y|x) / p(y), or on its average: I(X;Y) is not above it.
 LIMITED = ("local_differential_privacy", "local_information_privacy", "pointwise_leakage", "maximal_leakage")
-"""Constraints with a limit on log p(y|x) / p(y), or on its average: I(X;Y) is not above it."""
 
 
 def most_told(problem: Problem, constraints: Sequence[tuple[str, Constraint]]) -> tuple[float, Array | None]:

@@ -28,27 +28,22 @@ from cvxpriv.tables.joint import JointTable
 from .columns import mechanism_of, utility
 from .silent_polytope import ZERO, SilentPolytope
 
+#: Largest number of supports that are tried one by one: some seconds.
 MOST_BASES = 1_000_000
-"""Largest number of supports that are tried one by one: some seconds."""
-
+#: Vertices sought in each pass where they are not listed.
 STARTS = 60
-"""Vertices sought in each pass where they are not listed."""
-
+#: Random mixtures of vertices to begin with; number of symbols from which there are none: each takes seconds.
 DECOMPOSITIONS, LARGE = 4, 320
-"""Random mixtures of vertices to begin with; number of symbols from which there are none: each takes seconds."""
-
+#: Cost of a symbol that is used up; others cost at most 1.
 FORBIDDEN = 100.0
-"""Cost of a symbol that is used up; others cost at most 1."""
-
+#: A search for a rate ends when a pass gains less than this share of what is missing.
 HOPELESS = 1e-3
-"""A search for a rate ends when a pass gains less than this share of what is missing."""
-
+#: A reduced cost above minus this is none, in nats.
 SETTLED = 1e-10
-"""A reduced cost above minus this is none, in nats."""
 
 
+#: Posteriors in use that tell nothing of S, (|X|, n), their weights, (n,), and their mean entropy, nats.
 Silent: TypeAlias = tuple[Array, Array, float]
-"""Posteriors in use that tell nothing of S, (|X|, n), their weights, (n,), and their mean entropy, nats."""
 
 
 @dataclass(frozen=True)

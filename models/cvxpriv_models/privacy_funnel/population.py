@@ -33,8 +33,8 @@ from .bound import Prover
 from .pricing import FunnelPricing
 from .pricing_small import solved_at_once
 
+#: Nats to which the table and its replicates are solved: far below what records leave open.
 GAP = 1e-5
-"""Nats to which the table and its replicates are solved: far below what records leave open."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,8 @@ class Population:
     replicates: int
 
 
+#: Work of a replicate, in plain resampled tables, since the optimum is found for each.
 REFITTED = 1000
-"""Work of a replicate, in plain resampled tables, since the optimum is found for each."""
 
 
 def population_interval(

@@ -25,20 +25,16 @@ from .columns import utility
 from .pricing import FunnelPricing
 from .problem import Problem
 
+#: Multipliers tried before the best is refined.
 GRID = 257
-"""Multipliers tried before the best is refined."""
-
+#: Multipliers whose usual residual is this near to the least are priced too: deterministic mechanisms have many.
 ALIKE = 1e-9
-"""Multipliers whose usual residual is this near to the least are priced too: deterministic mechanisms have many."""
-
+#: About how many of those.
 CANDIDATES = 8
-"""About how many of those."""
-
+#: Passes of local pricing with new random starts.
 PASSES = 2
-"""Passes of local pricing with new random starts."""
-
+#: A phi above minus this is not negative.
 NONE = 1e-15
-"""A phi above minus this is not negative."""
 
 
 @dataclass(frozen=True)

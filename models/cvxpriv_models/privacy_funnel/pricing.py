@@ -31,49 +31,36 @@ from .pricing_search import FaceFunction, descend, edge_minima, newton, pairs
 from .pricing_wide import Found, wide_search
 from .silent_polytope import listed_silent
 
+#: Largest number of private symbols of which random faces are searched locally, and all of many faces by cells.
 LARGEST_S = 5
-"""Largest number of private symbols of which random faces are searched locally, and all of many faces by cells."""
-
+#: Largest number of private symbols whose faces are searched by cells, if there are so few of them.
 LARGEST_PROVED, FEWER_FACES = 8, 100_000
-"""Largest number of private symbols whose faces are searched by cells, if there are so few of them."""
-
+#: Largest number of faces to start from: about a minute's work and 1 GB.
 MOST_FACES = 2_000_000
-"""Largest number of faces to start from: about a minute's work and 1 GB."""
-
+#: Random starts of local pricing in each pass.
 STARTS = 400
-"""Random starts of local pricing in each pass."""
-
+#: No more than so many for each of the largest faces.
 STARTS_PER_FACE = 40
-"""No more than so many for each of the largest faces."""
-
+#: Largest number of points of the grid from which Newton's method starts.
 MOST_NEAR = 40
-"""Largest number of points of the grid from which Newton's method starts."""
-
+#: Largest number of columns added in one pass; where none can be proved the best, at least so many for each symbol of
+#: X: at 1000 symbols the passes are few.
 MOST_ADDED, FOR_EACH_X = 200, 2
-"""Largest number of columns added in one pass; where none can be proved the best, at least so many for each symbol of
-X: at 1000 symbols the passes are few."""
-
+#: Least gain of a column that is sought where pricing is not complete.
 SEARCH_LEVEL = 5e-8
-"""Least gain of a column that is sought where pricing is not complete."""
-
+#: Distance below which only the best of several columns is added: near copies make the master ill-conditioned.
 APART = 0.02
-"""Distance below which only the best of several columns is added: near copies make the master ill-conditioned."""
-
+#: Largest gain of a column, in nats, at which the multipliers are near enough for Newton's method on all at once.
 NEAR = 1e-3
-"""Largest gain of a column, in nats, at which the multipliers are near enough for Newton's method on all at once."""
-
+#: Multiplier of the rate below which the best posteriors are near those that tell nothing of S.
 SMALL_MULTIPLIER = 0.2
-"""Multiplier of the rate below which the best posteriors are near those that tell nothing of S."""
-
+#: Largest number of supports of such posteriors that are listed, in half a second.
 MOST_SILENT = 300_000
-"""Largest number of supports of such posteriors that are listed, in half a second."""
-
 EDGES_AT_ONCE = 200_000
+#: A probability P(s|x) below this counts as zero: it changes every entropy by less than 1e-97.
 NEGLIGIBLE = 1e-100
-"""A probability P(s|x) below this counts as zero: it changes every entropy by less than 1e-97."""
-
+#: A table whose sum is this near to 1 stays as it is: its marginals are then those that a user computes.
 NORMALISED = 1e-14
-"""A table whose sum is this near to 1 stays as it is: its marginals are then those that a user computes."""
 
 
 @dataclass

@@ -18,15 +18,13 @@ from cvxpriv.numerics.arrays import Array, Flags, IntArray
 
 from .pricing_search import TINY, pairs
 
+#: Steps of Newton's method: a cell from which they do not arrive is cut.
 STEPS = 3
-"""Steps of Newton's method: a cell from which they do not arrive is cut."""
-
+#: Share of the way to the boundary of its face that a step may go.
 INSIDE = 0.9
-"""Share of the way to the boundary of its face that a step may go."""
-
+#: Share of a form's terms that its pivots have to exceed: the rounding of the form and of its factors, for up to eight
+#: symbols, with a digit to spare.
 RELATIVE = 1e-13
-"""Share of a form's terms that its pivots have to exceed: the rounding of the form and of its factors, for up to eight
-symbols, with a digit to spare."""
 
 
 def above_tangents(
@@ -117,11 +115,10 @@ def _eliminate(rows: Array, pivot: int) -> None:
         rows[i, pivot + 1 :] -= rows[i, pivot] / rows[pivot, pivot] * rows[pivot, pivot + 1 :]
 
 
+#: Stands for zero under a division or a logarithm whose numerator is zero too.
 FLOOR = 1e-300
-"""Stands for zero under a division or a logarithm whose numerator is zero too."""
-
+#: Points of the grid on which two symbols are looked at, and pairs looked at together.
 SHARES, PAIRS = 32, 4096
-"""Points of the grid on which two symbols are looked at, and pairs looked at together."""
 
 
 def bends_down(t: Array, posteriors: Array, a: Array, spread: Array | None, lam: float) -> Flags:

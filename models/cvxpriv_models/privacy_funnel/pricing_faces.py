@@ -36,26 +36,20 @@ from cvxpriv.tables.information import entropy
 
 from .pricing_convex import FLOOR, above_tangents, bends_down, may_be_together
 
+#: Cells worked on at once: their arrays stay in the processor's cache.
 CHUNK = 8192
-"""Cells worked on at once: their arrays stay in the processor's cache."""
-
+#: Cells up to which they are cut several times before the tests.
 FEW = 128
-"""Cells up to which they are cut several times before the tests."""
-
+#: Posteriors below the level after which the search ends: the master program is to be solved again.
 FOUND_ENOUGH = 60
-"""Posteriors below the level after which the search ends: the master program is to be solved again."""
-
+#: Largest number of faces that are still examined, once each, after the time is up: a second.
 MOST_LEFT = 200_000
-"""Largest number of faces that are still examined, once each, after the time is up: a second."""
-
+#: Tangents tried in a cell before it is cut.
 TANGENTS = 8
-"""Tangents tried in a cell before it is cut."""
-
+#: Longest step towards one corner: the others keep some weight.
 LONGEST = 0.98
-"""Longest step towards one corner: the others keep some weight."""
-
+#: Share of the level that phi may lose where two symbols together never help by more.
 FLAT = 0.1
-"""Share of the level that phi may lose where two symbols together never help by more."""
 
 
 def rounding(lam: float, nu: Array) -> float:

@@ -21,11 +21,10 @@ from scipy.special import expit, xlogy
 from cvxpriv.numerics.arrays import Array, Flags, IntArray
 
 STEPS = 60
+#: The largest |logit|: x = 1e-304.
 FARTHEST = 700.0
-"""The largest |logit|: x = 1e-304."""
-
+#: Rounding error of phi and of phi' per unit of their largest term: under a hundred operations of 2.2e-16 each.
 ROUNDING = 2e-14
-"""Rounding error of phi and of phi' per unit of their largest term: under a hundred operations of 2.2e-16 each."""
 
 
 @lru_cache(maxsize=2)
@@ -130,12 +129,12 @@ class _Edges:
 
 
 TINY = float(np.finfo(np.float64).tiny)
+#: Newton's method ends with a step that gains less than this everywhere, nats.
 SETTLED = 1e-13
-"""Newton's method ends with a step that gains less than this everywhere, nats."""
 
 
+#: A weight below this leaves the support.
 LEAST_WEIGHT = 1e-14
-"""A weight below this leaves the support."""
 
 
 @dataclass(frozen=True)

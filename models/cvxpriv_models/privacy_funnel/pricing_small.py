@@ -13,12 +13,10 @@ from cvxpriv.numerics.arrays import Array, IntArray
 from .columns import SMALL_X, Solved, joint_newton
 from .pricing import LARGEST_S, FunnelPricing
 
+#: Number of programs after which column generation takes over.
 ROUNDS = 4
-"""Number of programs after which column generation takes over."""
-
+#: Least gain for which a column is taken up, in nats.
 PAYS = 1e-10
-"""Least gain for which a column is taken up, in nats."""
-
 MOST_PIVOTS, SMALLEST_PIVOT = 200, 1e-11
 
 

@@ -19,26 +19,20 @@ from .pricing_search import TINY, FaceFunction, descend, newton
 
 Found: TypeAlias = tuple[IntArray, Array]
 
+#: Starts spread over the simplex.
 SCATTERED = 100
-"""Starts spread over the simplex."""
-
+#: Starts between two columns in use whose P(S|y) are near.
 MIXED = 200
-"""Starts between two columns in use whose P(S|y) are near."""
-
+#: Starts at a column in use, with some weight for every symbol.
 OPENED = 100
-"""Starts at a column in use, with some weight for every symbol."""
-
+#: Parameter of the Dirichlet distribution of scattered weights: a few symbols hold most of it.
 SPARSE = 0.05
-"""Parameter of the Dirichlet distribution of scattered weights: a few symbols hold most of it."""
-
+#: Share of chance in the choice of a near column, in the distance between two P(S|y).
 FAR = 0.3
-"""Share of chance in the choice of a near column, in the distance between two P(S|y)."""
-
+#: Steps over the whole simplex, and as many on the face.
 STEPS = 15
-"""Steps over the whole simplex, and as many on the face."""
-
+#: Weights worked on at once: their arrays stay in the processor's cache.
 AT_ONCE = 200_000
-"""Weights worked on at once: their arrays stay in the processor's cache."""
 
 
 def wide_search(a: Array, lam: float, nu: Array, active: Array, rng: np.random.Generator) -> list[Found]:

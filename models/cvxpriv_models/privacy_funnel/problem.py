@@ -91,11 +91,11 @@ def _rate_in_nats(rate: float, unit: str, entropy_x: float) -> float:
     return min(nats, entropy_x)
 
 
+#: Kinds of constraints that treat all outputs alike, and allow any number of them.
 ON_COLUMNS = (
     *("local_differential_privacy", "local_information_privacy", "pointwise_leakage"),
     *("maximal_leakage", "total_variation_to_prior"),
 )
-"""Kinds of constraints that treat all outputs alike, and allow any number of them."""
 
 
 def usual_size(size_x: int, constraints: Sequence[tuple[str, Constraint]]) -> int:

@@ -13,11 +13,10 @@ from cvxpriv.bounds.master import Master
 from cvxpriv.numerics.arrays import Array, IntArray
 
 CHUNK = 100_000
+#: A probability above minus this is none: rounding of a system of at most ten equations.
 ZERO = 1e-12
-"""A probability above minus this is none: rounding of a system of at most ten equations."""
-
+#: A diagonal entry of R in A' = Q R, relative to the first, below which rows of A are dependent.
 DEPENDENT = 1e-12
-"""A diagonal entry of R in A' = Q R, relative to the first, below which rows of A are dependent."""
 
 
 def listed_silent(joint: Array, most: int) -> tuple[IntArray, Array]:

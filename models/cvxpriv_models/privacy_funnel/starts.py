@@ -22,9 +22,8 @@ from .closed_form import FLOOR
 
 Labels = npt.NDArray[np.int64]
 
+#: The Dirichlet parameter of a start is drawn log-uniformly from here: from nearly deterministic to even rows.
 CONCENTRATIONS = (0.1, 1.0)
-"""The Dirichlet parameter of a start is drawn log-uniformly from here: from nearly deterministic to even rows."""
-
 BISECTIONS = 60
 _ROOM = 1e-6
 _ATTEMPTS = 30

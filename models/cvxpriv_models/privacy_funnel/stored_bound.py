@@ -22,11 +22,10 @@ from .costed_pricing import Costs
 from .pricing import FunnelPricing
 from .problem import Problem
 
+#: Largest difference of a certificate's rate from the problem's, in nats.
 SAME_RATE = 1e-12
-"""Largest difference of a certificate's rate from the problem's, in nats."""
-
+#: Seconds for the check of a stored certificate.
 CHECK_TIME = 60.0
-"""Seconds for the check of a stored certificate."""
 
 
 def stored_bound(
