@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from cvxpriv_models.recycled_admm import RecycledADMM
 from cvxpriv_models.recycled_admm.conditions import conditions
+from cvxpriv_models.recycled_admm.graph import dual_step, edge_weights, even_step
 from cvxpriv_models.recycled_admm.newton import centralised, odd_step
-from cvxpriv_models.recycled_admm.updates import dual_step, edge_weights, even_step
 
 from cvxpriv.errors import NoGuaranteeWarning
 from cvxpriv.numerics.arrays import Array

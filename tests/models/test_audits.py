@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from cvxpriv_models.admm_sharing import labels
-from cvxpriv_models.istdp import noisy_descent, private as istdp_private, private_descent, private_run
+from cvxpriv_models.istdp import noisy_descent, private as istdp_private, private_descent, run
 from cvxpriv_models.istdp.private_options import counted_rows
 from cvxpriv_models.recycled_admm import private
 
@@ -178,6 +178,6 @@ def test_two_noisy_steps_of_which_the_second_reads_the_first(monkeypatch: pytest
     pair = repeated(private_descent, "solve_noisy_descent", fit, monkeypatch)
     # The history and the guarantee take as long as the rest.
     monkeypatch.setattr(noisy_descent, "history_of_loop", lambda *args: pd.DataFrame())
-    monkeypatch.setattr(private_run, "account_ledger", lambda *args, **options: None)
+    monkeypatch.setattr(run, "account_ledger", lambda *args, **options: None)
     bound = found(lambda draw: np.asarray(draw().coefficients), pair, DELTA)
     assert 0.1 * EPSILON < bound.epsilon <= EPSILON, bound

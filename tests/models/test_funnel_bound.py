@@ -9,14 +9,13 @@ import pytest
 from cvxpriv_models.privacy_funnel.bound import Prover, bound
 from cvxpriv_models.privacy_funnel.columns import mechanism_of, mixed_to_rate, utility
 from cvxpriv_models.privacy_funnel.curve import band
-from cvxpriv_models.privacy_funnel.perfect_privacy import perfect_privacy, silent_columns
+from cvxpriv_models.privacy_funnel.perfect_privacy import listed_silent, perfect_privacy, silent_columns
 from cvxpriv_models.privacy_funnel.price import price
 from cvxpriv_models.privacy_funnel.pricing import FunnelPricing
 from cvxpriv_models.privacy_funnel.pricing_convex import above_tangents, may_be_together
 from cvxpriv_models.privacy_funnel.pricing_faces import face_minimum
 from cvxpriv_models.privacy_funnel.pricing_search import edge_minima
 from cvxpriv_models.privacy_funnel.run import columns_block
-from cvxpriv_models.privacy_funnel.silent_polytope import listed_silent
 from scipy.optimize import linprog, minimize
 from scipy.special import xlogy
 

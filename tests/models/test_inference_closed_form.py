@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cvxpriv_models.inference_service import closed_form, marginal_roots, measures, simplex_rows
+from cvxpriv_models.inference_service import closed_form, measures, simplex_rows
 from cvxpriv_models.inference_service.problem import floored_rows
 from cvxpriv_models.inference_service.simplex_rows import solve_rows
 from scipy.optimize import brentq, minimize
@@ -175,8 +175,8 @@ def test_straight_pieces_and_the_general_search_agree(name: str) -> None:
     tension = state["lam"] + rng.normal(size=state["lam"].shape)
     args = (f, state["mechanism"], tension, g10(f).p_y, 0.5, 1.0)
     with np.errstate(all="ignore"):
-        searched = marginal_roots._bracketed(*args)
-    exact = marginal_roots.solve_marginal(f, state["q"], *args[1:])
+        searched = closed_form._bracketed(*args)
+    exact = closed_form.solve_marginal(f, state["q"], *args[1:])
     np.testing.assert_allclose(exact, searched, atol=1e-14)
 
 

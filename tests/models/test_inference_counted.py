@@ -9,10 +9,10 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from cvxpriv_models.inference_service.bound import bound
-from cvxpriv_models.inference_service.line_costs import under_lines
 from cvxpriv_models.inference_service.priced_constraints import OWN, PricedConstraints, pricing_of
 from cvxpriv_models.inference_service.pricing import Inner, solve_simplex
 from cvxpriv_models.inference_service.problem import Problem
+from cvxpriv_models.inference_service.summed_costs import under_lines
 from cvxpriv_models.inference_service.summed_pricing import SummedPricing
 from cvxpriv_models.privacy_funnel.costed_pricing import Costs
 from cvxpriv_models.privacy_funnel.problem import Problem as Funnel

@@ -12,7 +12,7 @@ from cvxpriv_models.istdp import ISTDP, PrivateSparseRun, noisy_descent, printed
 from cvxpriv_models.istdp.clipping import ADJACENCIES, ClippedGradient, clipped_slopes, row_blocks, summed
 from cvxpriv_models.istdp.noisy_descent import PUBLIC, private_loop
 from cvxpriv_models.istdp.private_options import public_step_limit
-from cvxpriv_models.istdp.private_run import PrivateSettings
+from cvxpriv_models.istdp.run import PrivateSettings
 
 from cvxpriv.errors import ModelError, PrivacyError
 from cvxpriv.learning.matrices import row_norms

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from cvxpriv_models.admm_sharing.private_run import PrivateSharingRun
 from cvxpriv_models.admm_sharing.run import SharingRun
-from cvxpriv_models.istdp.private_run import PrivateSparseRun
-from cvxpriv_models.istdp.run import SparseRun
+from cvxpriv_models.istdp.run import PrivateSparseRun, SparseRun
 
 import cvxpriv as cpv
 from cvxpriv.certify.check import CrossCheck

@@ -12,9 +12,8 @@ from cvxpriv.numerics.sizes import now
 from .cells_of_s import Verified, verify
 from .crossover import ARRIVED, Columns, cross_over, extended
 from .linear_master import generate_columns
-from .local_maxima import sharpened
 from .priced_constraints import PricedConstraints
-from .pricing import ULPS, Pricing
+from .pricing import ULPS, Pricing, sharpened
 from .smoothed_master import LAST_TAU, QUICK, SURE, Master, Pace, minima, settle, starting_shares
 
 #: Nats: values below this count as this where a relative gap is asked for.

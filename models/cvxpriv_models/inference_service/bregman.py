@@ -18,7 +18,7 @@ from cvxpriv.solvers.chain import Solution
 
 from . import closed_form, kkt
 from .blocks import PRICE_LIMIT, ROW_FLOOR, ROWS_SUM, marginal_block
-from .marginal_roots import solve_marginal
+from .closed_form import solve_marginal
 from .measured import objective
 from .problem import Problem, floored_rows
 

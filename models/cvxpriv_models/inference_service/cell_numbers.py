@@ -18,11 +18,10 @@ from cvxpriv.bounds.lines import Lines
 from cvxpriv.constraints.ready import ratio
 from cvxpriv.numerics.arrays import Array
 
-from .line_costs import weights_under
 from .priced_constraints import PricedConstraints
 from .pricing import LIMIT, SUM
 from .problem import Problem
-from .summed_costs import levelled
+from .summed_costs import levelled, weights_under
 from .summed_pricing import SummedPricing
 
 

@@ -6,24 +6,24 @@ numbers for each constraint that `cell_numbers` makes.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from cvxpriv.bounds.cell_numbers import stated
+from cvxpriv.bounds.cell_numbers import DECIMALS, in_order, stated
 from cvxpriv.bounds.check_costs import Cost, short
+from cvxpriv.bounds.check_service_certificate import GRID
 from cvxpriv.bounds.merged_symbols import information_lost, merged_table
 from cvxpriv.bounds.service_certificate import ConstrainedServiceCertificate, ServiceCertificate
-from cvxpriv.constraints import ReadyConstraint
 from cvxpriv.errors import DataError
-from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.arrays import Array, Flags
 from cvxpriv.numerics.sizes import now
 
-from .cell_numbers import parts_of
+from .cell_numbers import At, Part, parts_of
+from .cells_of_s import bisected, kl_to_prior
 from .certificates import certificate_of
-from .constrained_cells import ROOM, Tree
 from .measured import Constraints
 from .priced_constraints import PricedConstraints, pricing_of
 from .problem import Problem
@@ -36,21 +36,16 @@ NO_COLUMN = "an output can have no mass with it, which the checker does not deri
 
 def unstated(problem: Problem, asked: PricedConstraints) -> str:
     """Return why no certificate can be made under constraints, or ""."""
-    said = [
-        (name, stated(one, asked.forbidden, problem.size_u))
-        for name, one in asked.counted
-        if isinstance(one, ReadyConstraint)
-    ]
-    reasons = [f"{name}: {why}" for name, why in said if isinstance(why, str)]
+    reasons = [f"{name}: {why}" for name, why in _stated(problem, asked) if isinstance(why, str)]
     pricing = _summed(problem, problem.p_s_given_y * problem.p_y, asked)
     if len(pricing.usable) < len(pricing.first):
-        reasons += [f"{name}: {NO_COLUMN}" for name, one in asked.counted if getattr(one, "kind", "") == "forbidden"]
+        reasons += [f"{name}: {NO_COLUMN}" for name, one in asked.counted if one.kind == "forbidden"]
     return "; ".join(reasons)
 
 
 def _stated(problem: Problem, asked: PricedConstraints) -> list[tuple[str, dict[str, Any] | str]]:
-    ready = [(name, one) for name, one in asked.counted if isinstance(one, ReadyConstraint)]
-    return [(name, stated(one, asked.forbidden, problem.size_u)) for name, one in ready]
+    """Each counted constraint as a certificate states it, or why none can."""
+    return [(name, stated(one, asked.forbidden, problem.size_u)) for name, one in asked.counted]
 
 
 def _summed(problem: Problem, joint: Array, asked: PricedConstraints) -> SummedPricing:
@@ -81,11 +76,8 @@ def constrained_certificate(
     pricing, mu = _summed(problem, merged, asked), np.maximum(mu, 0.0)
     plain = certificate_of(problem, alpha, claim, mechanism, groups, gap)
     duals, base = np.concatenate([-alpha, -mu]), float(alpha @ problem.p_y + mu @ pricing.upper) + lost
-    every = [
-        stated(one, asked.forbidden, problem.size_u) for _, one in asked.counted if isinstance(one, ReadyConstraint)
-    ]
-    assert all(isinstance(said, dict) for said in every), "a certificate is made where all can be stated"
-    parts = parts_of(problem, pricing, mu, [said for said in every if isinstance(said, dict)])
+    # A certificate is made where all can be stated.
+    parts = parts_of(problem, pricing, mu, [said for _, said in _stated(problem, asked) if isinstance(said, dict)])
     exact = [[Fraction(float(v)) for v in row] for row in table / table.sum()]
     p = [sum(column, Fraction(0)) for column in zip(*exact, strict=True)]
     costs = [Cost(part.said, exact, p, short(part.mu) if part.mu else []) for part in parts]
@@ -111,16 +103,70 @@ def held_under(certificate: ServiceCertificate, problem: Problem, constraints: C
     """
     if not isinstance(certificate, ConstrainedServiceCertificate):
         return ()
-    ready = tuple((name, one) for name, one in constraints if isinstance(one, ReadyConstraint) and one.kind)
-    asked = PricedConstraints.of(problem, ready)
-    known = [
-        (name, stated(one, asked.forbidden, problem.size_u))
-        for name, one in asked.counted
-        if isinstance(one, ReadyConstraint)
-    ]
+    known = _stated(problem, PricedConstraints.of(problem, constraints))
     if not all(one in [said for _, said in known] for one in certificate.constraints):
         raise DataError("the certificate does not prove a bound of this run: it is under other constraints")
     if certificate.divergence != problem.divergence.name or certificate.beta > problem.beta:
         raise DataError("the certificate does not prove a bound of this run: its f or beta is another one")
     certificate.verify(problem.p_s_given_y * problem.p_y)
     return tuple(name for name, said in known if said in certificate.constraints)
+
+
+#: Nats by which rounding may move a price.
+ROOM = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """Cells for outputs of one sort at given multipliers.
+
+    `sort`: The sort. `duals`: Those of P(Y), negative, then of the sums. `parts`, `costs`: The constraints, alike.
+    """
+
+    pricing: SummedPricing
+    sort: int
+    duals: Array
+    parts: list[Part]
+    costs: list[Cost]
+
+    def grown(self, threshold: float, most: int, end: float) -> tuple[list[Any], float]:
+        """Return the tree of cells in order, its root first, and the largest price that its leaves leave."""
+        own, alpha, _ = self.pricing.costs_of_class(self.sort, self.duals)
+        plain = own.plain
+        lows = np.maximum(np.floor(plain.channel.min(axis=1) * GRID) - 1.0, 0.0) / GRID
+        cells, worst, made = (lows + (1.0 - lows.sum()) * np.eye(len(lows)))[None], -np.inf, 1
+        nodes: list[Any] = [None]
+        names = np.array([0])
+        while True:
+            c = np.linalg.solve(cells, kl_to_prior(cells, plain.p_s)[:, :, None])[:, :, 0] @ plain.channel - alpha
+            at, values = At.of(self.pricing, self.sort, self.duals, c)
+            done = (values <= threshold - ROOM) | (made > most) | (now() > end)
+            worst = max(worst, values[done].max(initial=-np.inf))
+            for name, entry in zip(names[done].tolist(), self._entries(at, done, own.allowed), strict=True):
+                nodes[name] = entry
+            kept = names[~done]
+            if not len(kept):
+                break
+            cells, edges = bisected(cells[~done], plain.p_s)
+            names = made + np.arange(2 * len(kept))
+            for k, name in enumerate(kept.tolist()):
+                nodes[name] = (int(edges[k]), int(names[k]), int(names[len(kept) + k]))
+            nodes += [None] * len(names)
+            made += len(names)
+        return in_order(nodes), float(worst)
+
+    def _entries(self, at: At, done: Flags, some: Flags) -> list[list[Any]]:
+        """Return n and each constraint's numbers for some cells, with n for what the checker makes of them."""
+        numbers = [part.numbers(at)[done] if part.numbers else np.zeros((int(done.sum()), 0)) for part in self.parts]
+        numbers = [np.round(one, DECIMALS) for one in numbers]
+        found = []
+        for k, (c, rest, n) in enumerate(zip(at.c[done], at.rest[done], at.n[done], strict=True)):
+            taken = np.zeros_like(c)
+            for one, cost in zip(numbers, self.costs, strict=True):
+                u = cost.weaken(short(one[k].tolist()))[0] if cost.size else []
+                for w, row in zip(u, cost.ratios, strict=False):
+                    for y, t in row if w else []:
+                        taken[y] += float(w * t)
+            shift = float((c - taken - rest)[some].mean())
+            found.append([round(float(n) + shift, DECIMALS), *(one[k].tolist() for one in numbers)])
+        return found

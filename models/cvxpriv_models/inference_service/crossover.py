@@ -13,8 +13,7 @@ from scipy.optimize import nnls
 
 from cvxpriv.numerics.arrays import Array
 
-from .local_maxima import curvature, distinct, sharpened
-from .pricing import FAR, Inner, Pricing, Surface
+from .pricing import FAR, Inner, Pricing, Surface, curvature, distinct, sharpened
 from .smoothed_master import Master
 
 #: Local maxima this near, in s, are one; the second is tried where the first leads nowhere.

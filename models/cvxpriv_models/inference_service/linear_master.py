@@ -13,8 +13,7 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.sizes import now
 
 from .crossover import Columns
-from .local_maxima import distinct
-from .pricing import Pricing
+from .pricing import Pricing, distinct
 
 #: Columns that join in one round; steps of each climb; columns nearer than this are one.
 JOINING, CLIMB, NEAR = 60, 12, 1e-7

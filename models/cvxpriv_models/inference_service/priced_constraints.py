@@ -63,7 +63,7 @@ class PricedConstraints:
     bent: tuple[Bent, ...] = ()
     distortions: tuple[tuple[Array, float], ...] = ()
     forbidden: NDArray[np.bool_] | None = None
-    counted: Constraints = ()
+    counted: tuple[tuple[str, ReadyConstraint], ...] = ()
     ignored: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -107,10 +107,9 @@ class PricedConstraints:
         )
         found, counted, ignored = cls(), [], []
         for name, constraint in constraints:
-            after: PricedConstraints | str = OWN
-            if isinstance(constraint, ReadyConstraint) and constraint.kind:
-                after = _read(found, constraint, problem, apart)
-            if isinstance(after, str):
+            if not (isinstance(constraint, ReadyConstraint) and constraint.kind):
+                ignored.append((name, OWN))
+            elif isinstance(after := _read(found, constraint, problem, apart), str):
                 ignored.append((name, after))
             else:
                 found = after

@@ -17,8 +17,7 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.simplex import simplex_grid
 from cvxpriv.numerics.sizes import now
 
-from .local_maxima import distinct, sharpened
-from .pricing import Inner, Pricing, Surface
+from .pricing import Inner, Pricing, Surface, distinct, sharpened
 
 #: tau falls to this.
 LAST_TAU = 1e-4

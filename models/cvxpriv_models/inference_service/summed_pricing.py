@@ -21,14 +21,11 @@ from cvxpriv.bounds.pricing import OUT_OF_TIME, Clock, Priced, Verified
 from cvxpriv.divergences import FDivergence
 from cvxpriv.numerics.arrays import Array, Flags, IntArray
 
-from .bent_costs import BentCosts
 from .cells_of_s import verify
-from .line_costs import under_lines
-from .local_maxima import distinct
 from .priced_constraints import PricedConstraints, ratios_within
-from .pricing import LEAST, ULPS, Pricing
+from .pricing import LEAST, ULPS, Pricing, distinct
 from .smoothed_master import starting_shares
-from .summed_costs import SummedCosts
+from .summed_costs import BentCosts, SummedCosts, under_lines
 
 #: Steps of each climb, columns that join in one round, and how near two are one.
 CLIMB, JOINING, NEAR = 12, 60, 1e-7

@@ -5,8 +5,7 @@ Yuan, Peng: "Iterative Shrink Threshold Differential Privacy Algorithm Based on 
 """
 
 from .model import ISTDP
-from .private_run import PrivateSparseRun
 from .problem import Problem
-from .run import SparseRun
+from .run import PrivateSparseRun, SparseRun
 
 __all__ = ["ISTDP", "PrivateSparseRun", "Problem", "SparseRun"]

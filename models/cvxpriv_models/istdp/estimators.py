@@ -18,7 +18,7 @@ from cvxpriv.privacy import Budget, Plan
 
 from .model import ISTDP
 from .private import planned, solve_private
-from .private_run import PrivateSparseRun
+from .run import PrivateSparseRun
 
 REGRESSION_LOSSES = ("huber", "squared")
 

@@ -33,9 +33,8 @@ from .clipping import ADJACENCIES
 from .on_rows import SparseOnRows
 from .private import PRIVATE_METHODS, solve_private
 from .private_options import MOST_ITERATIONS
-from .private_run import PrivateSparseRun
 from .problem import Problem
-from .run import Settings, SparseRun
+from .run import PrivateSparseRun, Settings, SparseRun
 
 #: Largest number of passes, unless told otherwise.
 MAX_ITER = 1000

@@ -25,8 +25,8 @@ from cvxpriv.schedules.steps import Draw, Loop, Measure, Public, Sweep, Update
 
 from .clipping import ClippedGradient
 from .closed_form import barzilai_borwein
-from .private_run import LOOP, PrivateSettings, PrivateSparseRun
 from .problem import Problem
+from .run import LOOP, PrivateSettings, PrivateSparseRun
 
 GRADIENT_DESCENT = "gradient-descent"
 

@@ -41,8 +41,8 @@ from .clipping import ADJACENCIES, MOST_ROWS, row_blocks, sum_error, summed
 from .noisy_descent import smooth_weight
 from .output_perturbation import require_bounded_slope
 from .private_options import Divisor
-from .private_run import PrivateSettings, PrivateSparseRun
 from .problem import Design, Problem
+from .run import PrivateSettings, PrivateSparseRun
 
 #: Largest remaining gradient of J beside rounding, as a part of the sizes of its two random and private terms.
 EXACT = 2.0**-38

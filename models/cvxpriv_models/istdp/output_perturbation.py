@@ -20,9 +20,8 @@ from cvxpriv.privacy import GaussianNoise, Noise, Release
 from .algorithm import schedule, solve_from
 from .clipping import ADJACENCIES, MOST_ROWS
 from .private_options import Divisor
-from .private_run import PrivateSettings, PrivateSparseRun
 from .problem import Problem
-from .run import Settings
+from .run import PrivateSettings, PrivateSparseRun, Settings
 
 #: KKT residual at which the minimiser stops. The sensitivity includes the error that remains, and rounding.
 TOLERANCE = 1e-10

@@ -22,8 +22,8 @@ from cvxpriv.schedules.steps import Draw, Loop, Measure, Sweep, Update
 
 from .clipping import ClippedGradient
 from .closed_form import barzilai_borwein
-from .private_run import LOOP, PrivateSettings, PrivateSparseRun
 from .problem import Problem
+from .run import LOOP, PrivateSettings, PrivateSparseRun
 
 LEAK = (
     "method='printed' is not private: its step length reads the clean gradient and its line search the clean "

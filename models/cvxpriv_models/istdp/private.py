@@ -37,8 +37,8 @@ from .private_options import (
     public_iterations,
     require_bounds,
 )
-from .private_run import PrivateSparseRun
 from .problem import Problem
+from .run import PrivateSparseRun
 
 OUTPUT, OBJECTIVE, PRINTED = "output-perturbation", "objective-perturbation", "printed"
 PRIVATE_METHODS = ("istdp", GRADIENT_DESCENT, OUTPUT, OBJECTIVE, PRINTED)

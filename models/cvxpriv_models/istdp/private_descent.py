@@ -28,8 +28,8 @@ from .centring import Centre, release_centre, resolves
 from .clipping import ClippedGradient, neighbours
 from .noisy_descent import GRADIENT_DESCENT, smooth_weight, solve_noisy_descent
 from .private_options import Divisor, centred_iterations, noise_level_penalty, public_iterations, public_step_limit
-from .private_run import PrivateSettings, PrivateSparseRun
 from .problem import Problem
+from .run import PrivateSettings, PrivateSparseRun
 
 #: Part of mu^2 that the choice gets.
 SHARE = 0.25

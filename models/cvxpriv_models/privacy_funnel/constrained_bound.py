@@ -22,10 +22,9 @@ from cvxpriv.numerics.sizes import now
 from .bound import CLAIM_SHARE, LEAST_CLAIM_ROOM, Clock, FunnelBound, bound
 from .column_constraints import ColumnConstraints
 from .columns import mechanism_of
-from .constrained_pricing import ConstrainedPricing
+from .constrained_pricing import ConstrainedPricing, most_telling, most_told
 from .costed_certificates import NO_ROOM, costed_certificate, stated_by
 from .costed_pricing import LARGEST_X, CostedPricing, Costs
-from .most_told import most_telling, most_told
 from .pricing import FunnelPricing
 from .problem import Problem
 

@@ -6,26 +6,36 @@ multipliers mu >= 0 of the sums over columns,
     phi(w) = -H(A V w) + lam H(V w) - (V' nu - mu.rows).w,
 
 and at fixed A V w it is concave in w: its least value lies on a face of at most |S| generators.
+
+The largest I(X;Y) = H(X) - sum_y P(y) H(P(X|y)) is a linear program over the generators: H is concave, so that where
+posteriors are kept in a polytope, its corners do best (`most_told`).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 
+from cvxpriv.blocks.declaration import Constraint
 from cvxpriv.bounds.master import Master
 from cvxpriv.bounds.pricing import Clock, Priced, Verified
+from cvxpriv.constraints.ready import ReadyConstraint
+from cvxpriv.divergences import divergence
+from cvxpriv.errors import SolverFailure
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.information import entropy
 
 from .column_constraints import ColumnConstraints
+from .columns import mechanism_of
 from .pricing import LARGEST_S, MOST_ADDED, MOST_FACES, FunnelPricing, distinct
 from .pricing_faces import face_minimum
 from .pricing_search import descend
 from .pricing_wide import slopes
+from .problem import Problem
 
 #: Multiplier of a generator that a class may not use: each bit of it costs a hundred nats.
 FORBIDDEN = -100.0
@@ -147,3 +157,50 @@ class ConstrainedPricing:
         lam, nu, mu = self.split(duals)
         sums = float(mu @ self.asked.upper)
         return self.plain.bound(np.append(nu, -lam), least) - sums - 1e-14 * abs(sums)
+
+
+#: Constraints with a limit on log p(y|x) / p(y), or on its average: I(X;Y) is not above it.
+LIMITED = ("local_differential_privacy", "local_information_privacy", "pointwise_leakage", "maximal_leakage")
+
+
+def most_told(problem: Problem, constraints: Sequence[tuple[str, Constraint]]) -> tuple[float, Array | None]:
+    """Return a bound of I(X;Y) under constraints, in nats, and the mechanism that tells most under those it counts.
+
+    The mechanism may have more than |Y| outputs, and other constraints may not hold. None where none is counted, or
+    where outputs have names.
+    """
+    ready = [one for _, one in constraints if isinstance(one, ReadyConstraint)]
+    most = min([problem.table.entropy_x, float(np.log(problem.size_y)), *map(_limit, ready)])
+    asked = ColumnConstraints.of(problem, constraints)
+    found = most_telling(ConstrainedPricing(FunnelPricing(problem.table.probabilities, problem.rate), asked))
+    if found is None or not asked.counted:
+        return most, None
+    return min(most, found[0]), None if asked.outputs else found[1]
+
+
+def most_telling(pricing: ConstrainedPricing) -> tuple[float, Array] | None:
+    """Return the most that can be told of X, in nats, and its mechanism; None where no columns make P(X)."""
+    columns, size = pricing.first_columns(), len(pricing.plain.p_x)
+    master = pricing.master()
+    _, rows = pricing.rows(columns)
+    master.set_row(size, -np.inf, np.inf)
+    master.add(rows[size], rows)
+    try:
+        best = master.solve()
+    except SolverFailure:
+        return None
+    used = best.weights > 0.0
+    mechanism = mechanism_of(pricing.posteriors(columns[:, used]), best.weights[used], pricing.plain.p_x)
+    return float(pricing.plain.entropy_x - best.value), mechanism
+
+
+def _limit(one: ReadyConstraint) -> float:
+    """Return the bound that a constraint alone puts on I(X;Y), in nats; inf where it is none of the known ones."""
+    given = one.parameters
+    of_input = one.kind in ("local_differential_privacy", "maximal_leakage") or given.get("of") == "input"
+    if one.kind in LIMITED and of_input and not given.get("delta", 0.0):
+        return float(given.get("epsilon", given.get("bound", np.inf)))
+    if one.kind == "renyi_differential_privacy" and given["order"] >= 1.0:  # the average is a divergence between rows
+        return float(given["epsilon"])
+    told = one.kind == "f_information" and of_input and divergence(given["f"]).name == "mutual-information"
+    return float(given["bound"]) if told else np.inf

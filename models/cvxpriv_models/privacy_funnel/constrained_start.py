@@ -15,7 +15,7 @@ from . import closed_form
 from .algorithm import Constraints
 from .bound import FunnelBound
 from .constrained_bound import ConstrainedBound, fitted
-from .most_told import most_told
+from .constrained_pricing import most_told
 from .problem import Problem
 from .solving import FEASIBLE
 

@@ -26,10 +26,10 @@ from cvxpriv.numerics.arrays import Array, IntArray
 from cvxpriv.tables.information import entropy
 
 from .columns import SMALL_X, Solved, first_columns, joint_newton, on_all_symbols
+from .perfect_privacy import listed_silent
 from .pricing_faces import face_minimum, rounding
 from .pricing_search import FaceFunction, descend, edge_minima, newton, pairs
 from .pricing_wide import Found, wide_search
-from .silent_polytope import listed_silent
 
 #: Largest number of private symbols of which random faces are searched locally, and all of many faces by cells.
 LARGEST_S = 5

@@ -27,7 +27,7 @@ from .algorithm import Constraints
 from .baselines import agglomerative, quickly_merged
 from .bound import FunnelBound
 from .columns import tilted_to_rate
-from .most_told import most_told
+from .constrained_pricing import most_told
 from .problem import Problem
 from .run import FunnelRun, Settings
 from .starts import feasible_starts, softened

@@ -18,9 +18,9 @@ from cvxpriv.schedules.steps import AnyStep, Loop, Measure, Sweep
 
 from . import kkt
 from .blocks import carry, dual_update, even_update, odd_block, odd_sweep, penalty_step
+from .graph import edge_weights, reach
 from .methods import RECYCLING
 from .problem import Problem
-from .updates import edge_weights, reach
 
 #: The name under which the loop stands in a run's history.
 LOOP = "pass"

@@ -33,15 +33,13 @@ from .algorithm import LOOP
 from .apart_messages import SPOKEN
 from .apart_node import Allowance, ConsensusNode
 from .blocks import dual_update, penalty_step
-from .graph import Network
+from .graph import EDGE, Network
 from .methods import METHODS, PRIVATE_METHODS, RECYCLING, checked_gamma, penalty_table, usual_method
 from .node_rows import Spelling, graph_named
-from .private_run import PrivateConsensusRun
 from .private_settings import Privacy, PrivateSettings, Releases
 from .problem import Problem
 from .rate import fastest_eta
-from .run import ConsensusRun, Settings
-from .updates import EDGE
+from .run import ConsensusRun, PrivateConsensusRun, Settings
 
 #: Largest number of passes, unless told otherwise.
 MAX_ITER = 1000

@@ -6,8 +6,8 @@ is the statement of what crosses: `docs/tutorials/parties.md` prints it.
 
 from cvxpriv.distributed.messages import Kind, Text, Vector, Vocabulary
 
+from .graph import VARIANTS
 from .methods import PRIVATE_METHODS
-from .updates import VARIANTS
 
 #: Largest number of nodes: each keeps a matrix of them all, so that its sums are those of one process.
 MOST_NODES = 4096.0

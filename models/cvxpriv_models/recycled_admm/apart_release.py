@@ -16,10 +16,10 @@ from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.privacy import EVERYONE, Noise, Release
 from cvxpriv.schedules.steps import Draw
 
+from .graph import edge_weights, pull, reach
 from .private import released
 from .private_settings import Privacy, PrivateSettings, Releases, releases_of, require_suitable, within_bound
 from .problem import Problem
-from .updates import edge_weights, pull, reach
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,9 +14,9 @@ from cvxpriv.errors import NotConverged
 from cvxpriv.numerics.arrays import Array, Values, each_start
 from cvxpriv.schedules.steps import Public, Sweep, Update
 
+from .graph import dual_step, edge_weights, even_step, pull, reach
 from .newton import odd_step
 from .problem import Problem
-from .updates import dual_step, edge_weights, even_step, pull, reach
 
 #: Entries of a pass that neighbours know: its even step reads nothing else.
 PUBLISHED = frozenset({"f", "odd", "eta"})

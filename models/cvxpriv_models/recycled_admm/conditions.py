@@ -27,8 +27,8 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
 from cvxpriv.solvers.registry import solver_spec
 
+from .graph import edge_weights, reach
 from .problem import Problem
-from .updates import edge_weights, reach
 
 #: Margins up to this, relative to what is compared, are rounding.
 ROUNDING = 1e-12
@@ -220,7 +220,7 @@ class Operators:
 
     @classmethod
     def of(cls, eta: Array, adjacency: Array, gamma: float, variant: str) -> Operators:
-        """Return the matrices at the penalties of a pass, (N,); see `updates.edge_weights`."""
+        """Return the matrices at the penalties of a pass, (N,); see `graph.edge_weights`."""
         links = edge_weights(eta, adjacency, variant)
         spans = reach(links)
         return cls(np.diag(spans) - links, np.diag(spans) + links, 2.0 * spans + gamma)

@@ -35,7 +35,7 @@ def gradient_left(
 
     `tol`: Exactness with which a node minimises, as requested of `solve_private`.
     `spread`, (N,): The size that noise in the objective usually has; 0 for none.
-    `dual`, `pulled`, (N, d): lambda, and `updates.pull` of what was published.
+    `dual`, `pulled`, (N, d): lambda, and `graph.pull` of what was published.
     `bend`, (N,): rho/N and twice the penalties. A minimiser is no longer than the sizes of the other terms over it, and
     the rows' gradients are rounded by the more the longer it is.
     """

@@ -9,7 +9,7 @@ from cvxpriv.errors import ModelError, NoGuaranteeWarning, shown, warn
 from cvxpriv.numerics.arguments import finite_double, real_numbers
 from cvxpriv.numerics.arrays import Array
 
-from .updates import PRINTED
+from .graph import PRINTED
 
 #: The default cap, as a multiple of each node's eta: a penalty that grows without end freezes the iterates where they
 #: are (1e-10 from the optimum at growth 1.04, .05 at 1.3).

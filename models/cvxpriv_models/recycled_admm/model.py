@@ -30,15 +30,14 @@ from cvxpriv.schedules.running import run
 
 from . import algorithm, kkt, options
 from .conditions import ConvergenceConditions, conditions
+from .graph import EDGE
 from .methods import METHODS, PRIVATE_METHODS, RECYCLING, checked_gamma, penalty_table, usual_method
 from .on_rows import ConsensusOnRows
 from .private import planned, posed, require_replaced, solve_private
-from .private_run import PrivateConsensusRun
 from .private_settings import GAUSSIAN, Privacy
 from .problem import Problem, Shard
 from .rate import default_eta, linear_rate
-from .run import ConsensusRun, Settings
-from .updates import EDGE
+from .run import ConsensusRun, PrivateConsensusRun, Settings
 
 #: Largest number of passes, unless told otherwise.
 MAX_ITER = 1000

@@ -16,8 +16,8 @@ from cvxpriv.errors import ModelError, NotConverged
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties import Loss, Penalty
 
+from .graph import pull, reach
 from .rows import Rows
-from .updates import pull, reach
 
 LIMIT = 200
 #: A residual of this many roundings of its largest term is 0 to working precision.

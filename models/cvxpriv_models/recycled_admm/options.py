@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from cvxpriv.penalties import Loss, Penalty
 from cvxpriv.runs.options import Option
 
-from .updates import VARIANTS
+from .graph import VARIANTS
 
 LossName = Annotated[
     str | Loss, Option("Loss of a prediction, smooth and convex.", metavar="[logistic|squared|huber|smoothed-hinge]")

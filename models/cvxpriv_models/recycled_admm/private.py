@@ -32,12 +32,12 @@ from cvxpriv.schedules.steps import Draw, Loop, Public, Sweep
 from .algorithm import LOOP, initial_state
 from .blocks import carry, dual_update, even_update, penalty_step
 from .exactness import gradient_left, private_odd_step, require_solved
+from .graph import edge_weights, pull, reach
 from .methods import RECYCLING, checked_gamma, penalty_table
-from .private_run import PrivateConsensusRun
 from .private_settings import Privacy, PrivateSettings, Releases, releases_of, require_suitable, usual_eta, within_bound
 from .problem import Problem
+from .run import PrivateConsensusRun
 from .spending import accounted, node_costs
-from .updates import edge_weights, pull, reach
 
 #: The public entries: published vectors, and those that follow from them and the public options.
 RELEASED = frozenset({"f", "odd", "dual", "eta", "pass"})
@@ -217,7 +217,7 @@ def released(
     """Return what the problem's nodes release in a pass, (N, d), on a grid.
 
     `turn`: The pass, from 0.
-    `pulled`, `dual`, (N, d): `updates.pull` of what was published, and lambda.
+    `pulled`, `dual`, (N, d): `graph.pull` of what was published, and lambda.
     `start`, (N, d): First point of Newton's method.
     """
     scale, bend, size, linear = releases.scale[turn], releases.convexity[turn], problem.features, np.zeros(dual.shape)

@@ -20,9 +20,8 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
 from cvxpriv.errors import NotConverged
 from cvxpriv.numerics.arrays import Array
 
-from .graph import Network
+from .graph import Network, dual_step, edge_weights, even_step, pull, reach
 from .problem import Problem
-from .updates import dual_step, edge_weights, even_step, pull, reach
 
 #: Largest size of a matrix that is built, with all its eigenvalues.
 DENSE = 2500
