@@ -108,6 +108,19 @@ class TestOddStep:
         with pytest.raises(NotConverged, match="reg"):
             _ = RecycledADMM(nx.path_graph(2), dealt, reg=0.0, C=2.0).optimum
 
+    @pytest.mark.parametrize("loss", ["squared", "huber"])
+    @pytest.mark.parametrize(("rows", "features", "reg"), [(4, 8, 1e-3), (10, 10, 1e-8), (30, 60, 1e-12)])
+    def test_a_fit_that_goes_through_all_rows_is_found(self, loss: str, rows: int, features: int, reg: float) -> None:
+        # There all terms of the gradient vanish: what is left is the rounding of the predictions.
+        rng = np.random.default_rng(rows)
+        for _ in range(8):
+            x, y = rng.normal(size=(rows, features)), rng.choice([-1.0, 1.0], rows)
+            halves = [(x[half::2], y[half::2]) for half in range(2)]
+            problem = RecycledADMM(nx.path_graph(2), halves, loss=loss, reg=reg, C=1.0)
+            left = sum(a.T @ (a @ problem.optimum - b) / len(b) for a, b in halves)
+            scale = reg * 2 + sum(np.linalg.norm(a, 2) ** 2 for a, _ in halves)
+            assert np.linalg.norm(left + reg * problem.optimum) <= 1e-12 * scale * (1 + np.linalg.norm(problem.optimum))
+
 
 class TestEdgeWeights:
     def test_edges_carry_the_smaller_penalty_and_are_symmetric(self) -> None:

@@ -210,6 +210,11 @@ class _Groups:
         scale = np.maximum(self.sums(np.abs(slopes) * self.rows.norms), self._pulled)
         return _At(f, z, of_rows, gradient, _lengths(gradient), np.maximum(scale, self.bend * _lengths(f)))
 
+    def rounding(self, at: _At) -> Array:
+        """The part of the gradients' lengths that the rounding of predictions can make, (m,)."""
+        bent = self.weights * self.loss.curvature(at.z, self.y) * self.rows.norms**2
+        return ROUNDINGS * np.finfo(float).eps * self.sums(bent) * _lengths(at.f)
+
     @cached_property
     def _pulled(self) -> Array:
         """||slope|| of each group, (m,)."""
@@ -272,7 +277,10 @@ def _newton(groups: _Groups, start: Array | None, enough: Array) -> _Least:
     before, best = np.full(len(f), np.inf), at.residual
     for iteration in range(LIMIT):
         done = at.residual <= ROUNDINGS * np.finfo(float).eps * at.scale
-        done |= (at.residual <= np.maximum(GOOD * at.scale, enough)) & (at.residual >= 0.5 * before)
+        stands = ~done & (at.residual >= 0.5 * before)
+        done |= stands & (at.residual <= np.maximum(GOOD * at.scale, enough))
+        if (stands & ~done).any():
+            done |= stands & (at.residual <= groups.rounding(at))
         if done.all():
             return _Least(at.f, groups.loss.value(at.z, groups.y), at.of_rows, at.residual, iteration)
         if iteration:
