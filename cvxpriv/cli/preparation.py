@@ -12,7 +12,7 @@ from cvxpriv.cli.options import Reading
 from cvxpriv.errors import DataError, warn
 from cvxpriv.runs.options import Option
 from cvxpriv.tables.preparing import prepare
-from cvxpriv.tables.recipe import RULES, Prepared
+from cvxpriv.tables.recipe import RULES, Prepared, blank
 from cvxpriv.tables.recipe_texts import bins_in, merge_in, size_in
 
 
@@ -112,8 +112,13 @@ class Preparation(Reading):
             public_recipe=self.public_recipe,
         )
         if made.dropped and not self.public_recipe:
-            text = f"{made.dropped:,} of {len(frame):,} rows lack a value and were dropped: the figures do not cover "
-            warn(f"{text}them", DroppedWarning)
+            lacking = {name: int(blank(frame[name], self.missing_text).sum()) for name in made.recipe.columns}
+            most = max(lacking, key=lacking.__getitem__)
+            warn(
+                f"{made.dropped:,} of {len(frame):,} rows lack a value ({lacking[most]:,} that of {most}) and were "
+                "dropped: the figures do not cover them",
+                DroppedWarning,
+            )
         return replace(made, recipe=replace(made.recipe, decimal=self.decimal))
 
 

@@ -12,10 +12,11 @@ import csv
 import gzip
 import io
 import lzma
+import numbers
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
@@ -125,29 +126,14 @@ def separator_of(text: str, usual: str) -> str:
     return widest if found[widest] > 1 else usual
 
 
-def below_title(text: str, separators: Sequence[str] = SEPARATORS) -> str:
-    """Return a text whose lines above the header are blank: comments that begin with #, and titles of one cell.
+def is_number(cell: object) -> bool:
+    """Return whether a cell is a number, or a text that people read as one.
 
-    The header is the first line of two cells or more; where one of them is a number, the text stays as it is. It gets
-    the separator that stands behind each row and not behind the header.
-
-    >>> below_title("# years\\nPatients,,\\nage,sex\\n3,F"), below_title("income\\n1,5"), below_title("#a,b\\n1,3")
-    ('\\n\\nage,sex\\n3,F', 'income\\n1,5', '#a,b\\n1,3')
-    >>> below_title("age;sex\\n3;F;\\n4;M;\\n")
-    'age;sex;\\n3;F;\\n4;M;\\n'
+    >>> [is_number(cell) for cell in (3, "1.234,5", "$ 1,200.00", "12 %", "2 kg")]
+    [True, True, True, True, False]
     """
-    lines = text[: 2**16].splitlines(keepends=True)[:LOOKED_AT]
-    rows = [max((next(csv.reader([line], delimiter=mark), []) for mark in separators), key=len) for line in lines]
-    for place, cells in enumerate(rows):
-        comment = lines[place].startswith("#") and len(cells) not in map(len, rows[place + 1 : place + 2])
-        if sum(bool(cell.strip()) for cell in cells) > 1 and not comment:
-            if any(cell.strip().replace(".", "").isdigit() for cell in cells):
-                return text
-            body, rest = rows[place + 1 : LOOKED_AT - 1], text[len("".join(lines[: place + 1])) :]
-            longer = body and all(len(row) == len(cells) + 1 and not row[-1].strip() for row in body)
-            tail = lines[place + 1].rstrip("\r\n ")[-1] if longer else ""
-            return "\n" * place + lines[place].rstrip("\r\n") + tail + "\n" + rest if place or tail else text
-    return text
+    text = _BLANKS.sub("", str(cell).strip())
+    return isinstance(cell, numbers.Real) or any(pattern.fullmatch(text) for pattern in _NUMBER.values())
 
 
 def with_points(frame: pd.DataFrame, separator: str, decimal: str | None = None) -> pd.DataFrame:

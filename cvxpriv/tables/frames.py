@@ -25,12 +25,12 @@ from cvxpriv.numerics.later import pd
 from cvxpriv.tables.encodings import (
     COMPRESSIONS,
     SEPARATORS,
-    below_title,
     decoded,
     file_bytes,
     separator_of,
     with_points,
 )
+from cvxpriv.tables.headers import below_title, named, one_header
 from cvxpriv.tables.workbooks import BINARY, read_binary
 
 _PLAIN_NUMBER = re.compile(r"[+-]?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
@@ -239,8 +239,8 @@ def read_table(
     """Read a table's file with a header line: CSV, TSV, a spreadsheet or Parquet.
 
     Every cell of a text stays text. Numbers with decimal commas get points, and lose what parts their thousands.
-    Comments and a title above the header are left out. A column without a name is "column 1" by its place; one that
-    stands there twice with the same cells is one column.
+    Comments and titles above the header are left out, and a header of two lines is made one, with a warning. A column
+    without a name is "column 1" by its place; one that stands there twice with the same cells is one column.
 
     `path`: The file; a text may be compressed (``people.csv.gz``). ``.xlsx`` needs openpyxl, ``.parquet`` pyarrow.
     `separator`: Separator of cells. By default ``,`` for ``.csv`` and a tab for ``.tsv`` and ``.tab``, or another usual
@@ -256,7 +256,7 @@ def read_table(
     suffixes = [suffix.lower() for suffix in file.suffixes]
     suffix = next((s for s in reversed(suffixes) if s not in COMPRESSIONS), "")
     if suffix in BINARY and separator is None:
-        frame = read_binary(file, missing)
+        frame = read_binary(file, missing, decimal is None)
         if len(frame.columns) > MAX_COLUMNS:
             raise DataError(f"path={str(path)!r} has {len(frame.columns):,} columns: keep those that are needed")
         return frame
@@ -287,13 +287,7 @@ def read_table(
     except MemoryError as error:
         raise DataError(f"path={str(path)!r} does not fit in memory: keep the columns that are needed") from error
     cells = cells.loc[:, ~cells.isna().all()]  # a separator at the end of each line makes a column of nothing
-    frame = with_points(cells, between, decimal).iloc[1:].reset_index(drop=True)
-    names = [f"column {i + 1}" if pd.isna(name) else str(name).strip() for i, name in enumerate(cells.iloc[0])]
-    frame.columns = pd.Index(names)
-    first = {name: i for i, name in reversed(list(enumerate(names)))}
-    later = [i for i, name in enumerate(names) if first[name] < i]
-    twice = {i for i in later if frame.iloc[:, i].equals(frame.iloc[:, first[names[i]]])}
-    return frame.iloc[:, [i for i in range(len(names)) if i not in twice]] if twice else frame
+    return named(with_points(one_header(cells) if decimal is None else cells, between, decimal))
 
 
 def _require_width(text: str, separator: str, path: object) -> None:

@@ -18,16 +18,13 @@ from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
 from cvxpriv.tables.arrays import count_column
 from cvxpriv.tables.frames import listed, require_columns, require_present, symbol
+from cvxpriv.tables.headers import DASHES, MISSING_WORDS
 from cvxpriv.tables.recipe import MISSING, Prepared, Recipe, blank
 from cvxpriv.tables.recipe_texts import characters_in, merge_of, quantiles_in
 from cvxpriv.tables.steps import OTHER, Bins, First, Kept, Merge, Step, numbers_in, quantile_edges
 
 SHOWN = 5
 """Number of sentences on suspicious symbols that a warning holds."""
-_MISSING = frozenset(
-    {"na", "n/a", "n.a.", "n.a", "k.a.", "#n/a", "nan", "null", "nil", "none", "missing", "not available", "?", "."}
-)
-_DASHES = re.compile(r"[-\u2010-\u2015_]+")
 _CODE = re.compile(r"-?(?:9+|8+|7+)")
 """Numbers by which surveys write that there is no answer: 99, -9, 888."""
 FARTHER = 2.0
@@ -182,7 +179,7 @@ def suspects_of(symbols: Iterable[str]) -> list[str]:
         alike.setdefault(" ".join(text.casefold().split()), []).append(text)
     twice = [spelt for spelt in alike.values() if len(spelt) > 1]
     sentences = [f"{' and '.join(map(repr, spelt))} are {_count(len(spelt))} symbols" for spelt in twice[:3]]
-    absent = [text for text in distinct if text.casefold() in _MISSING or _DASHES.fullmatch(text)]
+    absent = [text for text in distinct if text.casefold() in MISSING_WORDS or DASHES.fullmatch(text)]
     if absent := [*absent, *_codes(distinct)]:
         looks = "looks like a missing value" if len(absent) == 1 else "look like missing values"
         sentences.append(f"{' and '.join(map(repr, absent[:4]))} {looks}")

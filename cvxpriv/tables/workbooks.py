@@ -12,7 +12,8 @@ from typing import Any
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.text import BINARY, require_package
-from cvxpriv.tables.encodings import MAX_BYTES, file_bytes
+from cvxpriv.tables.encodings import LOOKED_AT, MAX_BYTES, file_bytes
+from cvxpriv.tables.headers import header_place, named, one_header
 
 __all__ = ["BINARY", "read_binary"]
 
@@ -22,10 +23,11 @@ POINTER = 8
 MOST_ROWS = 2**20
 
 
-def read_binary(path: Path, missing: Sequence[str] | None = None) -> pd.DataFrame:
+def read_binary(path: Path, missing: Sequence[str] | None = None, by_rows: bool = True) -> pd.DataFrame:
     """Read the first sheet of a workbook, or a Parquet file.
 
     `path`: Ends in ``.xlsx`` or ``.parquet``. `missing`: The texts of a missing value, beside empty cells.
+    `by_rows`: Whether the rows of a sheet say that its header has two lines.
     Raises DataError: The package is not installed; no such file; damaged, empty, or larger than `MAX_BYTES` when
     unpacked.
     """
@@ -33,7 +35,7 @@ def read_binary(path: Path, missing: Sequence[str] | None = None) -> pd.DataFram
     require_package(path)
     data = file_bytes(path)
     try:
-        frame = _sheet(data, path) if suffix == ".xlsx" else _parquet(data, path)
+        frame = _sheet(data, path, by_rows) if suffix == ".xlsx" else _parquet(data, path)
     except DataError:
         raise
     except Exception as error:  # each package has errors of its own for damage
@@ -42,7 +44,7 @@ def read_binary(path: Path, missing: Sequence[str] | None = None) -> pd.DataFram
     return frame if missing is None else frame.mask(frame.isin(list(missing)))
 
 
-def _sheet(data: bytes, path: Path) -> pd.DataFrame:
+def _sheet(data: bytes, path: Path, by_rows: bool) -> pd.DataFrame:
     openpyxl, parsers = (import_module(name) for name in ("openpyxl", "pandas.io.parsers"))  # neither has all its types
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         _require_size(sum(info.file_size for info in archive.infolist()), path)
@@ -50,8 +52,8 @@ def _sheet(data: bytes, path: Path) -> pd.DataFrame:
     sheet.reset_dimensions()  # what the file says of its own size
     rows: list[list[Any]] = []
     width = 0
-    for cells in sheet.iter_rows():
-        rows.append([_value(cell) for cell in cells])
+    for row in sheet.iter_rows():
+        rows.append([_value(cell) for cell in row])
         width = max(width, len(rows[-1]))
         # One cell in the last corner makes every row as long as a row can be.
         _require_size(POINTER * width * len(rows), path)
@@ -63,11 +65,10 @@ def _sheet(data: bytes, path: Path) -> pd.DataFrame:
         rows.pop()
     if not rows:
         raise DataError(f"path={str(path)!r}: the first sheet is empty; move the table to the first sheet")
-    padded = [row + [""] * (width - len(row)) for row in rows]
-    whole = parsers.TextParser(padded, header=None, dtype=object).read()
-    frame: pd.DataFrame = whole.iloc[1:].reset_index(drop=True)
-    frame.columns = whole.iloc[0]
-    return frame
+    padded = [line + [""] * (width - len(line)) for line in rows[header_place(rows[:LOOKED_AT]) :]]
+    cells: pd.DataFrame = parsers.TextParser(padded, header=None, dtype=object).read()
+    cells = cells.loc[:, ~cells.isna().all()]
+    return named(one_header(cells) if by_rows else cells)
 
 
 def _value(cell: Any) -> Any:

@@ -26,7 +26,7 @@ def test_from_raw_rows_to_a_release_of_raw_rows(run: Run, patients: str) -> None
     line = ["--bins", "age=30,50", "--merge", "job=clerk|typist=office", "--rare", "5", "--missing", "drop"]
     made = run("funnel", patients, "--private", "ill", "--public", "age,job", *line, *QUICK, "--json")
     assert made.exit_code == 0, made.stderr
-    assert made.stderr.startswith("warning: 3 of 120 rows lack a value and were dropped")
+    assert made.stderr.startswith("warning: 3 of 120 rows lack a value (3 that of age)")
     about = json.loads(made.stdout)["about"]
     assert "age in 3 classes: below 30, 30 to 49, 50 and above" in about["preparation"]
     assert about["records"] == 117

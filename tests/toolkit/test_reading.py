@@ -155,6 +155,12 @@ def test_thousands_and_decimals_are_told_apart_where_the_file_tells(
         (["# units: years", "# by the registry; 2024", "", "age;sex", "34;F"], ["age", "sex"], ["34", "F"]),
         (["Patients of 2024,,", "", "age,sex,ill", "34,F,1"], ["age", "sex", "ill"], ["34", "F", "1"]),
         (["Patients of 2024", "age,sex", '34,"F\nM"'], ["age", "sex"], ["34", "F\nM"]),
+        (
+            ["Ward 3;;;;", "By: Dr A; 2024;;;", "age;sex;ill;dead;kg", "3;F;1;0;9"],
+            ["age", "sex", "ill", "dead", "kg"],
+            ["3", "F", "1", "0", "9"],
+        ),
+        (["Patients, adults, 2024", "age;sex;ill", "34;F;1"], ["age", "sex", "ill"], ["34", "F", "1"]),
         (["#id,age", "1,34"], ["#id", "age"], ["1", "34"]),
         (["# name,city", "bob,rome"], ["# name", "city"], ["bob", "rome"]),
         (["remark", "34"], ["remark"], ["34"]),
@@ -170,6 +176,43 @@ def test_what_stands_above_a_header_is_left_out_and_a_doubled_column_is_one(
     assert list(frame.columns) == columns
     assert frame.iloc[0].tolist() == cells
     assert len(frame) == 1
+
+
+TWO_LINES = [
+    "Date;Temperature;;Sky",
+    ";max (C);min (C);",
+    "1.5.2024;9,5;2,0;sun",
+    "2.5.2024;8,5;1,0;sun",
+    "3.5.2024;;-1,0;",
+]
+
+
+def test_a_header_of_two_lines_is_made_one_and_a_row_is_none(tmp_path: Path) -> None:
+    file = tmp_path / "weather.csv"
+    file.write_text("\n".join(TWO_LINES), encoding="utf-8")
+    with pytest.warns(DetectedWarning, match=r"two lines.*'Temperature max \(C\)'"):
+        frame = read_table(file)
+    assert list(frame) == ["Date", "Temperature max (C)", "Temperature min (C)", "Sky"]
+    assert frame["Temperature max (C)"].tolist()[:2] == ["9.5", "8.5"]
+    assert len(read_table(file, decimal=",")) == 4  # each row by itself
+    for row in (";unknown;-;", ";max (C);min (C);sun", ";9,0;min (C);", "first;max (C);4;", "2 May;max (C);min (C);"):
+        file.write_text("\n".join([TWO_LINES[0], row, *TWO_LINES[2:]]), encoding="utf-8")
+        assert len(read_table(file)) == 4, row
+
+
+@pytest.mark.parametrize("last", ["Total", "Summe:", "MEAN"])
+def test_a_row_of_totals_is_told(tmp_path: Path, last: str) -> None:
+    (tmp_path / "rows.csv").write_text(f"ward,beds\nA,3\nB,4\n{last},7\n", encoding="utf-8")
+    with pytest.warns(DetectedWarning, match="counts as a record"):
+        assert len(read_table(tmp_path / "rows.csv")) == 3
+
+
+def test_a_sheet_has_titles_and_two_lines_of_names_as_a_text_has(tmp_path: Path) -> None:
+    rows = [["Wards of 2024", *[None] * 3], [None] * 4, ["ward", "beds", None, None], [None, "men", "women", None]]
+    pd.DataFrame([*rows, ["A", 3, 4, None], ["B", 5, 6, None]]).to_excel(tmp_path / "a.xlsx", header=False, index=False)
+    with pytest.warns(DetectedWarning, match="two lines"):
+        frame = read_table(tmp_path / "a.xlsx")
+    assert frame.to_dict("list") == {"ward": ["A", "B"], "beds men": [3, 5], "beds women": [4, 6]}
 
 
 @pytest.mark.parametrize(
