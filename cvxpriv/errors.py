@@ -9,7 +9,8 @@ import difflib
 import re
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 
 LONGEST_QUOTE = 200
@@ -145,3 +146,20 @@ def suggest(name: str, known: Iterable[str]) -> str:
     hint = f"did you mean {near[0]!r}? " if near else ""
     listed = ", ".join(names[:MOST_NAMES]) + (", and more" if len(names) > MOST_NAMES else "")
     return f"{hint}Known: {listed or '(none)'}"
+
+
+@contextmanager
+def told_nothing(private: bool, remedy: str) -> Iterator[None]:
+    """Say of a private row that is refused that one is, and neither which nor by how much.
+
+    Raises DataError: What was raised within, where `private` in words that are the same for all rows.
+    """
+    try:
+        yield
+    except DataError:
+        if not private:
+            raise
+        raise DataError(
+            "some row lacks a value, or holds one that its column cannot have. Which one is not said: the rows are "
+            f"private. Do this: {remedy}"
+        ) from None

@@ -9,8 +9,7 @@ import contextlib
 import inspect
 import os
 import secrets
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from importlib.util import find_spec
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import click
 
 from cvxpriv.cli.terminal import Terminal, spoken
-from cvxpriv.errors import DataError, ModelError, PrivacyError
+from cvxpriv.errors import DataError, ModelError
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs.options import REQUIRED, Option, Parameter, options_of
 
@@ -281,36 +280,16 @@ class Reading:
     def rows(self, source: str, private: bool = False) -> pd.DataFrame:
         r"""Return the rows of a file, as they are; a separator ``\t`` is a tab.
 
-        `private`: Read each row by itself; see `each_row_alone`.
-        Raises DataError, PrivacyError.
+        `private`: Read each row by itself: under a guarantee a record may change its own cells alone.
+        Raises DataError.
         """
         from cvxpriv.tables.frames import read_table  # numpy comes with it, which help does not need
 
         between = None if self.separator is None else self.separator.replace("\\t", "\t")
-        decimal = self.decimal or ("none" if private else None)
         try:
-            with each_row_alone() if private else contextlib.nullcontext():
-                return read_table(source, between, self.missing_text, self.encoding, decimal)
+            return read_table(source, between, self.missing_text, self.encoding, self.decimal, private)
         except DataError as error:
             raise DataError(spoken(str(error))) from error
-
-
-@contextlib.contextmanager
-def each_row_alone() -> Iterator[None]:
-    """Read no row as others tell: under a guarantee a record may change its own cells alone.
-
-    Raises PrivacyError: The encoding would be found from the bytes of single rows.
-    """
-    from cvxpriv.tables.encodings import DetectedWarning
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", DetectedWarning)
-        try:
-            yield
-        except DetectedWarning as found:
-            raise PrivacyError(
-                f"{found}; under a guarantee no record may change how others are read: give --encoding"
-            ) from None
 
 
 def reading_options(command: Any) -> Any:

@@ -14,12 +14,12 @@ import pandas as pd
 
 from cvxpriv import models
 from cvxpriv.cli.options import Reading
-from cvxpriv.cli.private_rows import require_given
+from cvxpriv.cli.private_rows import REMEDY, require_given
 from cvxpriv.cli.row_labels import blind_labels, texts_of
 from cvxpriv.cli.rows import category_in, range_in
 from cvxpriv.distributed.alignment import digests
 from cvxpriv.distributed.carriers import MessageLog
-from cvxpriv.errors import DataError, ModelError
+from cvxpriv.errors import DataError, ModelError, told_nothing
 from cvxpriv.learning.encoding import Encoding
 from cvxpriv.privacy import ledger_document
 from cvxpriv.reports.files import write_text
@@ -68,7 +68,8 @@ def party_of(source: str, home: Path, secret: bytes, **given: Any) -> tuple[Any,
     if private and not given["bounds_from_data"]:
         require_given(columns, ranges, categories)
     encoding = Encoding.of(frame, columns, ranges=ranges, categories=categories)
-    encoded = encoding.encode(frame, given["beyond"])
+    with told_nothing(private, REMEDY):
+        encoded = encoding.encode(frame, given["beyond"])
     bounds = {"row_bound": encoding.row_bound(), "column_bound": float(np.sqrt(len(frame))), "cell_bound": 1.0}
     allowance = apart.allowance(
         exact=given["exact"], epsilon=given["epsilon"], delta=given["delta"], bounds=bounds, budget=given["budget"]
@@ -96,7 +97,8 @@ def _node_of(apart: Any, frame: pd.DataFrame, home: Path, given: Mapping[str, An
     if not there.all():
         raise DataError(f"column {label!r} has missing labels: leave those rows out")
     encoding = Encoding.of(frame, columns, ranges=ranges, categories=categories, scaled=True)
-    rows = encoding.encode(frame, given["beyond"])
+    with told_nothing(given["epsilon"] is not None, REMEDY):
+        rows = encoding.encode(frame, given["beyond"])
     factors = dict.fromkeys(encoding.features, 1.0 / encoding.divisor)
     if given["intercept"]:
         rows, factors = np.hstack([rows, np.ones((len(frame), 1))]), {**factors, "(intercept)": 1.0}

@@ -1,9 +1,8 @@
-"""Private rows at the door of a command: read as a schema says, and refused in words that tell of no row."""
+"""Private rows at the door of a command: read as a schema says, or with public ranges and values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,20 +16,8 @@ from cvxpriv.learning.schema import PublicSchema
 from cvxpriv.learning.schema_parts import numbers_in
 from cvxpriv.tables.frames import symbol
 
-
-@contextmanager
-def told_nothing(private: bool) -> Iterator[None]:
-    """Say of a private row that is refused that one is, and neither which nor by how much."""
-    try:
-        yield
-    except DataError:
-        if not private:
-            raise
-        raise DataError(
-            "some row lacks a number or its label, or holds a value beyond what is given for its column. Which one "
-            "is not said: the rows are private. Give wider ranges, --beyond move and --missing drop, or --schema, "
-            "which brings every row within it"
-        ) from None
+#: The remedy where `told_nothing` refuses rows to learn from.
+REMEDY = "give wider ranges, --beyond move and --missing drop, or --schema, which brings every row within it"
 
 
 def require_given(columns: Sequence[str], ranges: Mapping[str, Any], categories: Mapping[str, Any]) -> None:

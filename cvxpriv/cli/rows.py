@@ -17,10 +17,10 @@ import pandas as pd
 
 from cvxpriv.cli.options import Reading
 from cvxpriv.cli.preparation import missing_rule
-from cvxpriv.cli.private_rows import columns_of, ranges_of, require_given, told_nothing, uncounted_split, within
+from cvxpriv.cli.private_rows import REMEDY, columns_of, ranges_of, require_given, uncounted_split, within
 from cvxpriv.cli.row_labels import Labels, blind_labels, labels_by_schema, labels_found, texts_of
 from cvxpriv.cli.terminal import spoken
-from cvxpriv.errors import DataError, PrivacyError, suggest
+from cvxpriv.errors import DataError, PrivacyError, suggest, told_nothing
 from cvxpriv.learning.encoding import Encoding, complete_rows
 from cvxpriv.learning.rows import Rows
 from cvxpriv.learning.schema import PublicSchema
@@ -146,7 +146,7 @@ class RowOptions(Reading):
             raise DataError(f"column {label!r} is the label: predict it from other columns")
         blind = private and not self.bounds_from_data
         y, classes, labelled = self._labels(frame[label], named, blind)
-        with told_nothing(private):
+        with told_nothing(private, REMEDY):
             if not (self.missing == "drop" or labelled.all()):
                 raise DataError(f"column {label!r} has {int((~labelled).sum()):,} missing labels: drop those rows")
         train, test = self._split(np.flatnonzero(labelled), counted)
@@ -159,7 +159,7 @@ class RowOptions(Reading):
         table, beyond = frame, self.beyond
         if known is not None and known.beyond == "clip":
             table, beyond = within(frame, encoding), "move"
-        with told_nothing(private):
+        with told_nothing(private, REMEDY):
             encoded = [encoding.encode(table.iloc[rows], beyond) for rows in (train, test)]
         return Rows(
             named.title if named else Path(source).name,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from cvxpriv.cli.drawn_rows import require_target
-from cvxpriv.cli.options import each_row_alone, names, on_the_command_line, packed
+from cvxpriv.cli.options import names, on_the_command_line, packed
 from cvxpriv.cli.preparation import Preparation
 from cvxpriv.cli.terminal import SPOKEN, spoken
 from cvxpriv.errors import DataError, PrivacyError
@@ -77,7 +77,7 @@ class TableOptions(Preparation):
         for flag, columns in ((self.sides.private.flag, self.private), (self.sides.public.flag, self.public)):
             if not columns:
                 raise DataError(f"{flag} names no column of {source}: name at least one, such as {flag} age,sex")
-        frame = self.rows(source)
+        frame = self.rows(source, self.public_recipe)
         require_roles(frame, list(self.private), list(self.public), self.count, self.allow_overlap)
         rows = self.prepared(frame, self.public, self.private, self.count)
         return JointTable.from_frame(
@@ -207,8 +207,7 @@ class TableNoise:
             )
         domain = self._domain()
         columns = replace(columns, smoothing=0.0, decimal=columns.decimal or "none", public_recipe=True)
-        with each_row_alone():
-            table = columns.load(source)
+        table = columns.load(source)
         try:
             return private_table(
                 table,

@@ -52,11 +52,12 @@ class DetectedWarning(UserWarning):
     """The way in which a file is read was found from the file, and could be wrong."""
 
 
-def decoded(data: bytes, encoding: str | None, path: object) -> str:
+def decoded(data: bytes, encoding: str | None, path: object, alone: bool = False) -> str:
     """Return the text of a file.
 
     `encoding`: The encoding. None: that of a mark at the beginning, else UTF-8, else `FALLBACK` with a warning.
     `path`: Name of the file in messages.
+    `alone`: Let no row change how others are read: the encoding is UTF-8 unless named, and what is none is replaced.
     Raises DataError: An unknown encoding, bytes that are no text in it, control characters.
 
     Warns
@@ -70,7 +71,10 @@ def decoded(data: bytes, encoding: str | None, path: object) -> str:
     ('größe', 'größe')
     """
     marked = next((name for mark, name in _MARKS if data.startswith(mark)), None)
-    text = _text(data, encoding or marked or "utf-8", path, asked=encoding is not None or marked is not None)
+    asked = alone or encoding is not None or marked is not None
+    text = _text(data, encoding or marked or "utf-8", path, asked, "replace" if alone else "strict")
+    if alone:
+        return text.replace("\0", "\ufffd")
     if "\0" in text:
         raise DataError(
             f"path={str(path)!r} holds null characters: expected text; give encoding='utf-16-le' if it is UTF-16"
@@ -79,9 +83,9 @@ def decoded(data: bytes, encoding: str | None, path: object) -> str:
     return text
 
 
-def _text(data: bytes, encoding: str, path: object, asked: bool) -> str:
+def _text(data: bytes, encoding: str, path: object, asked: bool, errors: str) -> str:
     try:
-        return data.decode("utf-8-sig" if encoding.lower().replace("_", "-") in ("utf-8", "utf8") else encoding)
+        return data.decode("utf-8-sig" if encoding.lower().replace("_", "-") in ("utf-8", "utf8") else encoding, errors)
     except LookupError as error:
         raise DataError(
             f"encoding={encoding!r} is unknown ({error}): give utf-8, cp1252, latin-1, utf-16, or another one of Python"

@@ -13,6 +13,7 @@ import os
 import re
 import warnings
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -235,6 +236,7 @@ def read_table(
     missing: Sequence[str] | None = None,
     encoding: str | None = None,
     decimal: str | None = None,
+    alone: bool = False,
 ) -> pd.DataFrame:
     """Read a table's file with a header line: CSV, TSV, a spreadsheet or Parquet.
 
@@ -250,29 +252,33 @@ def read_table(
     `encoding`: The encoding. None: found from the file, UTF-8, UTF-16 with its mark, else cp1252 with a warning.
     `decimal`: Decimal point of numbers, "." or ","; the other one parts thousands. None: found column by column, where
     the file tells. "none": cells stay as they are written.
+    `alone`: Read each row by itself, so that no row changes how another is read, or whether the file is refused. The
+    first line is the header, and tells the separator. Cells beyond it are lost, as are columns without a name and what
+    is no text in the encoding, UTF-8 unless named. `decimal` None is then "none".
     Raises DataError: No such file, unknown suffix, a damaged, encrypted or too large file, or one that is no table.
     """
     file = Path(path)
     suffixes = [suffix.lower() for suffix in file.suffixes]
     suffix = next((s for s in reversed(suffixes) if s not in COMPRESSIONS), "")
     if suffix in BINARY and separator is None:
-        frame = read_binary(file, missing, decimal is None)
+        frame = read_binary(file, missing, decimal is None, alone)
         if len(frame.columns) > MAX_COLUMNS:
             raise DataError(f"path={str(path)!r} has {len(frame.columns):,} columns: keep those that are needed")
         return frame
     if separator is None and suffix not in _SEPARATORS:
         known = ", ".join([*_SEPARATORS, *BINARY])
         raise DataError(f"path={str(path)!r} ends in neither of {known}: rename it or give separator=")
-    text = decoded(file_bytes(file), encoding, path)
-    if separator is None or separator in SEPARATORS:
+    text = decoded(file_bytes(file), encoding, path, alone)
+    if not alone and (separator is None or separator in SEPARATORS):
         text = below_title(text, [separator] if separator else SEPARATORS)
-    between = separator or separator_of(text, _SEPARATORS[suffix])
-    _require_width(text, between, path)
+    header = re.split(r"[\r\n]", text.lstrip("\r\n"), maxsplit=1)[0]
+    between = separator or separator_of(header if alone else text, _SEPARATORS[suffix])
+    _require_width(header, between, path)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            cells: pd.DataFrame = pd.read_csv(
-                io.StringIO(text),
+            read: Any = partial(
+                pd.read_csv,
                 sep=between,
                 header=None,  # read as a row: doubled columns would be renamed
                 dtype=str,
@@ -280,21 +286,23 @@ def read_table(
                 na_values=None if missing is None else list(missing),
                 keep_default_na=missing is None,
             )
+            wanted = list(read(io.StringIO(header)).columns) if alone else None
+            cells: pd.DataFrame = read(io.StringIO(text), usecols=wanted)
     except (ValueError, TypeError, OverflowError, RecursionError, re.error, pd.errors.ParserWarning) as error:
         raise DataError(  # a ParserError, an EmptyDataError and a UnicodeDecodeError are ValueErrors
-            f"path={str(path)!r} is no table ({error}): expected text, a header line, as many cells in each line"
-        ) from error
+            f"path={str(path)!r} is no table ({'it is empty, or quotes do not close' if alone else error}): expected "
+            "text, a header line, as many cells in each line"
+        ) from (None if alone else error)
     except MemoryError as error:
         raise DataError(f"path={str(path)!r} does not fit in memory: keep the columns that are needed") from error
     cells = cells.loc[:, ~cells.isna().all()]  # a separator at the end of each line makes a column of nothing
-    return named(with_points(one_header(cells) if decimal is None else cells, between, decimal))
+    whole = cells if alone or decimal is not None else one_header(cells)
+    return named(with_points(whole, between, decimal or ("none" if alone else None)), alone)
 
 
-def _require_width(text: str, separator: str, path: object) -> None:
+def _require_width(header: str, separator: str, path: object) -> None:
     """Refuse a header with more columns than a table can have: each costs memory before its content is known."""
-    text = text.lstrip("\r\n")
-    end = text.find("\n")
-    columns = 1 + text[: len(text) if end < 0 else end].count(separator)
+    columns = 1 + header.count(separator)
     if columns > MAX_COLUMNS:
         raise DataError(
             f"path={str(path)!r} has {columns:,} columns, more than {MAX_COLUMNS:,}: keep those that are needed"

@@ -71,20 +71,23 @@ def _alike(rows: Sequence[Sequence[str]]) -> tuple[int, int]:
     return times, width
 
 
-def named(cells: pd.DataFrame) -> pd.DataFrame:
+def named(cells: pd.DataFrame, alone: bool = False) -> pd.DataFrame:
     """Return a table from its cells, whose first row is the header.
 
     A column without a name is "column 1" by its place; one that stands there twice with the same cells is one column.
+    `alone`: Let no row decide that: a column without a name is left out.
 
     >>> named(pd.DataFrame([["a", None, "b", "b"], list("1233")])).to_dict("list")
     {'a': ['1'], 'column 2': ['2'], 'b': ['3']}
     """
+    if alone:
+        cells = cells.loc[:, cells.iloc[0].notna()]
     names = [f"column {i + 1}" if pd.isna(name) else str(name).strip() for i, name in enumerate(cells.iloc[0])]
     frame = cells.iloc[1:].reset_index(drop=True)
     frame.columns = pd.Index(names)
     first = {name: i for i, name in reversed(list(enumerate(names)))}
     later = [i for i, name in enumerate(names) if first[name] < i]
-    twice = {i for i in later if frame.iloc[:, i].equals(frame.iloc[:, first[names[i]]])}
+    twice = {i for i in later if not alone and frame.iloc[:, i].equals(frame.iloc[:, first[names[i]]])}
     return frame.iloc[:, [i for i in range(len(names)) if i not in twice]] if twice else frame
 
 

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from cvxpriv.errors import DataError, PrivacyError, suggest, warn
+from cvxpriv.errors import DataError, PrivacyError, suggest, told_nothing, warn
 from cvxpriv.numerics.arguments import real_numbers
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
@@ -29,6 +29,8 @@ _CODE = re.compile(r"-?(?:9+|8+|7+)")
 """Numbers by which surveys write that there is no answer: 99, -9, 888."""
 FARTHER = 2.0
 """A positive code counts as one where it is this many times the next number."""
+BLIND = "make a missing value a symbol, and leave every value in some class"
+"""The remedy where a row fits no step of a public recipe."""
 Sizes: TypeAlias = "int | Mapping[str, int] | None"
 
 
@@ -109,11 +111,12 @@ def prepare(
         _require_public(bins, rare, top)
     spelt = None if missing_text is None else tuple(listed(missing_text, "missing_text"))
     first = Recipe((), missing, () if columns is None and count is None else tuple(chosen), spelt)
-    kept = first.apply(frame)
-    weights = pd.Series(count_column(kept, count), index=kept.index)
+    with told_nothing(public_recipe, BLIND):
+        kept = first.apply(frame)
+        weights = pd.Series(count_column(kept, count), index=kept.index)
     steps: list[Step] = []
     for name, edges in _by_column(bins, chosen, "bins").items():
-        classes = _bins(first, kept[name], weights, name, edges)
+        classes = _bins(first, kept[name].iloc[:0] if public_recipe else kept[name], weights, name, edges)
         steps.append(replace(classes, whole=False) if public_recipe and isinstance(classes, Bins) else classes)
     for name, merges in _by_column(merge, chosen, "merge").items():
         for into, values in _by_column(merges, None, f"merge of {name!r}").items():
@@ -127,7 +130,8 @@ def prepare(
         for name, size in _sizes(sizes, chosen, argument).items():
             steps += _kept(_current(kept, name, first, steps), weights, name, argument, size)
     recipe = replace(first, steps=tuple(steps))
-    made = recipe.apply(kept)
+    with told_nothing(public_recipe, BLIND):
+        made = recipe.apply(kept)
     if not public_recipe:
         _tell_suspects(kept, made, recipe, chosen)
     return Prepared(made, recipe, len(frame) - len(kept))

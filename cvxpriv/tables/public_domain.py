@@ -68,7 +68,8 @@ def on_domain(
 def _places(whole: Alphabet, side: Alphabet) -> list[int]:
     try:
         return [whole.index(row) for row in side.symbols]
-    except DataError as error:
+    except DataError:
         raise DataError(
-            f"a record lies outside the domain ({error}): name every value that a column may have, or map it to one"
-        ) from error
+            "a record lies outside the domain, and which one is not said: name every value that a column may have, or "
+            "map it to one"
+        ) from None

@@ -23,11 +23,14 @@ POINTER = 8
 MOST_ROWS = 2**20
 
 
-def read_binary(path: Path, missing: Sequence[str] | None = None, by_rows: bool = True) -> pd.DataFrame:
+def read_binary(
+    path: Path, missing: Sequence[str] | None = None, by_rows: bool = True, alone: bool = False
+) -> pd.DataFrame:
     """Read the first sheet of a workbook, or a Parquet file.
 
     `path`: Ends in ``.xlsx`` or ``.parquet``. `missing`: The texts of a missing value, beside empty cells.
     `by_rows`: Whether the rows of a sheet say that its header has two lines.
+    `alone`: As in `cvxpriv.tables.frames.read_table`.
     Raises DataError: The package is not installed; no such file; damaged, empty, or larger than `MAX_BYTES` when
     unpacked.
     """
@@ -35,7 +38,7 @@ def read_binary(path: Path, missing: Sequence[str] | None = None, by_rows: bool 
     require_package(path)
     data = file_bytes(path)
     try:
-        frame = _sheet(data, path, by_rows) if suffix == ".xlsx" else _parquet(data, path)
+        frame = _sheet(data, path, by_rows, alone) if suffix == ".xlsx" else _parquet(data, path)
     except DataError:
         raise
     except Exception as error:  # each package has errors of its own for damage
@@ -44,7 +47,7 @@ def read_binary(path: Path, missing: Sequence[str] | None = None, by_rows: bool 
     return frame if missing is None else frame.mask(frame.isin(list(missing)))
 
 
-def _sheet(data: bytes, path: Path, by_rows: bool) -> pd.DataFrame:
+def _sheet(data: bytes, path: Path, by_rows: bool, alone: bool) -> pd.DataFrame:
     openpyxl, parsers = (import_module(name) for name in ("openpyxl", "pandas.io.parsers"))  # neither has all its types
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         _require_size(sum(info.file_size for info in archive.infolist()), path)
@@ -53,7 +56,7 @@ def _sheet(data: bytes, path: Path, by_rows: bool) -> pd.DataFrame:
     rows: list[list[Any]] = []
     width = 0
     for row in sheet.iter_rows():
-        rows.append([_value(cell) for cell in row])
+        rows.append([_value(cell) for cell in row][: len(rows[0]) if alone and rows else None])
         width = max(width, len(rows[-1]))
         # One cell in the last corner makes every row as long as a row can be.
         _require_size(POINTER * width * len(rows), path)
@@ -65,10 +68,10 @@ def _sheet(data: bytes, path: Path, by_rows: bool) -> pd.DataFrame:
         rows.pop()
     if not rows:
         raise DataError(f"path={str(path)!r}: the first sheet is empty; move the table to the first sheet")
-    padded = [line + [""] * (width - len(line)) for line in rows[header_place(rows[:LOOKED_AT]) :]]
+    padded = [line + [""] * (width - len(line)) for line in (rows if alone else rows[header_place(rows[:LOOKED_AT]) :])]
     cells: pd.DataFrame = parsers.TextParser(padded, header=None, dtype=object).read()
     cells = cells.loc[:, ~cells.isna().all()]
-    return named(one_header(cells) if by_rows else cells)
+    return named(one_header(cells) if by_rows and not alone else cells, alone)
 
 
 def _value(cell: Any) -> Any:
@@ -99,7 +102,7 @@ def _parquet(data: bytes, path: Path) -> pd.DataFrame:
                 size += compute.sum(compute.cast(lengths, "int64")).as_py() or 0
             _require_size(size, path)
             table = table.set_column(place, schema.field(place), column.cast(schema.field(place).type))
-    frame: pd.DataFrame = table.to_pandas()
+    frame: pd.DataFrame = table.to_pandas(integer_object_nulls=True)  # as doubles whole numbers would lose digits
     return frame.reset_index(drop=True)
 
 

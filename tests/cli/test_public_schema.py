@@ -21,6 +21,7 @@ from cvxpriv.cli.rows import RowOptions
 from cvxpriv.errors import PrivacyError
 from cvxpriv.privacy import BallNoise, Budget, GaussianNoise, Noise
 from cvxpriv.tables.datasets.named_rows import NAMED
+from cvxpriv.tables.frames import symbol
 
 from .conftest import Run, one_error_line
 
@@ -166,9 +167,58 @@ def test_no_row_tells_how_others_are_read(run: Run) -> None:
         table.to_csv("people.csv", index=False)
         found.append(Reading().rows("people.csv", private=True)["age"].iloc[1:].tolist())
     assert found[0] == found[1] == ["1.500"] * 59
-    Path("people.csv").write_bytes(table.to_csv(index=False).replace("clerk", "cl\xe9rk").encode("latin-1"))
-    with pytest.raises(PrivacyError, match="give --encoding"):
-        Reading().rows("people.csv", private=True)
+
+
+#: Lines of a file that change how a table is read where rows are read together.
+LINES = {
+    "more cells": b"41,clerk,40,low,7,8",
+    "a separator more": b"41,clerk,40,low,",
+    "fewer cells": b"41",
+    "other separators": b"41;clerk;40;low",
+    "a comment": b"#41,clerk",
+    "a null": b"41,cl\0erk,40,low",
+    "no UTF-8": b"41,cl\xe9rk\xff\xfe,40,low",
+    "a mark": b"\xff\xfe41,clerk,40,low",
+    "a quoted line": b'41,"cl\nerk",40,low',
+    "a long cell": b"41," + b"x" * 200_000 + b",40,low",
+    "nothing": b",,,",
+    "decimals": b'"1.234,5","1.234,5","1.234,5",low',
+}
+
+
+@pytest.mark.parametrize(
+    ("header", "between"),
+    [("age,job,hours,income", b","), ("age,job,,income", b";"), ("age,job,age,income", b",")],
+    ids=["named", "a name missing", "a name twice"],
+)
+def test_no_line_of_a_private_file_changes_another_one_or_whether_the_file_is_read(header: str, between: bytes) -> None:
+    rows = [f"{age},clerk,{age},low".encode() for age in range(20, 30)]
+    whole = Reading().rows(_written([header.encode(), *rows], between), private=True)
+    for kind, line in LINES.items():
+        for place in (0, len(rows)):
+            lines = [header.encode(), *rows[:place], line, *rows[place:]]
+            found = Reading().rows(_written(lines, between), private=True)
+            assert found.drop(index=place).reset_index(drop=True).equals(whole), kind
+
+
+def _written(lines: list[bytes], between: bytes) -> str:
+    Path("people.csv").write_bytes(b"\n".join(lines).replace(b",", between) + b"\n")
+    return "people.csv"
+
+
+def test_no_row_of_a_workbook_changes_another_one() -> None:
+    openpyxl, found = pytest.importorskip("openpyxl"), []
+    pytest.importorskip("pyarrow")
+    for more in ([], [[None, "miner", "beyond the header"]]):
+        book = openpyxl.Workbook()
+        for row in (["id", "job"], [30, "clerk"], [41.5, "smith"], *more):
+            book.active.append(row)
+        book.save("people.xlsx")
+        ids = pd.array([2**53 + 1, 2**53 + 3, *(None for _ in more)], dtype="Int64")
+        pd.DataFrame({"id": ids}).to_parquet("people.parquet")
+        read = [Reading().rows(f"people.{kind}", private=True) for kind in ("xlsx", "parquet")]
+        found.append([(list(one), [[symbol(cell) for cell in row] for row in one.iloc[:2].to_numpy()]) for one in read])
+    assert found[0] == found[1]
 
 
 def test_a_named_set_brings_its_classes_and_another_label_of_it_does_not() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import chdir
 from pathlib import Path
 from typing import Any
@@ -143,6 +144,15 @@ def test_nothing_that_is_said_or_written_depends_on_a_record(tmp_path: Path, com
     assert every["itself"]["exit"] in (0, 3), every["itself"]["stderr"]
     differ = {name: [k for k in one if one[k] != every["itself"].get(k)] for name, one in every.items()}
     assert not any(differ.values()), differ
+
+
+@pytest.mark.parametrize("record", ["31415,typist,no,n", ",typist,no,n", "old31415,typist,no,n", "41,miner31415,no,n"])
+def test_a_record_that_is_refused_is_not_described(run: Run, record: str) -> None:
+    Path("rows.csv").write_text("\n".join(["age,job,ill,note", *ROWS[:-1], record]) + "\n")
+    noise = ("--table-epsilon", "1", *PREPARED, *ALLOWED[:-1], "age=low")
+    said = one_error_line(run("funnel", "rows.csv", *DESIGNS["funnel"], *noise))
+    assert said.endswith(("leave every value in some class", "map it to one")), said
+    assert not re.search("31415|miner", said)
 
 
 @pytest.mark.slow
