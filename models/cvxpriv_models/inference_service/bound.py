@@ -6,8 +6,6 @@ verification by cells of s = P(S|Y) x bounds the price. A floor under p(u|y) or 
 the bound is that without them, and holds with them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial

@@ -1,7 +1,5 @@
 """The search for the alpha and the mechanism whose values meet: master, crossover, verification, and again."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -6,8 +6,6 @@ KL at the vertices is taken; what rounding leaves of max_a KL(v_a || P_S) - mu.v
 high is cut in two. This holds for any |S|, asks for no stationarity, and trusts no solver.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

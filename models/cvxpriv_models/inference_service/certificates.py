@@ -4,8 +4,6 @@ The exact check of `cvxpriv.bounds.check_service_certificate` takes seconds; her
 floating point, with rounding bounded, which suits a run that is loaded.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -4,8 +4,6 @@ The checker (`cvxpriv.bounds.check_constrained_service_certificate`) derives the
 numbers for each constraint that `cell_numbers` makes.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any

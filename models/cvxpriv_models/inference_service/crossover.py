@@ -4,8 +4,6 @@ At the optimum a few columns u carry weights q_u: sum_u q_u x_u = P_Y, and J(mu_
 at each. The unknowns are alpha, every mu_u and every q_u; the mu_u are eliminated one by one.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -11,8 +11,6 @@ F is then a maximum over finitely many vertices, and joint steps end after finit
 gap, from a tangent of the leakage that the multipliers choose.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial

@@ -4,8 +4,6 @@ maximise sum_u q_u g(x_u) subject to sum_u q_u x_u = P_Y, q >= 0; its multiplier
 positive join until none is found. It suits tables of some tens of columns: with many the multipliers wander.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from cvxpriv.bounds.master import Master

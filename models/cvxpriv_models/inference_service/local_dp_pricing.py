@@ -5,8 +5,6 @@ n + max over m of F(m), F(m) = sum_y p(y) max over r in [m, exp(eps) m] of (c_y 
 tangent at any m bounds it on [exp(-eps), 1], where m lies since sum_y p(y) r_y = 1.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

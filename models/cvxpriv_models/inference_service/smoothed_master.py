@@ -5,8 +5,6 @@ while tau falls, and local maxima of J join the points. At a minimum the weights
 P_Y: a mechanism. A linear master stalls where |Y| is large, since x(mu) moves with alpha.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from math import comb
 from typing import NamedTuple

@@ -11,8 +11,6 @@ lines. So what is paid for a column less a tangent and weighted lines bounds the
 both are those of its best column. Newton's method looks for that.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

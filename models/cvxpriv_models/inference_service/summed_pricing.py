@@ -5,8 +5,6 @@ max_y x(y)/p(y), total variation |x(y)/p(y) - 1| / 2, a distortion d.x. So the i
 cells of s verify it as they do without constraints.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 
 import numpy as np

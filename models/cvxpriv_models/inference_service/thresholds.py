@@ -11,8 +11,6 @@ and below it one is: a symbol of small mass m at the best b gains m, and what it
 which P_S alone decides.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -3,8 +3,6 @@
 A solver sees the cells whose mass it can resolve. Rows of u sum to p, it carries the rate, and constraints see P(Y|X).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any

@@ -8,8 +8,6 @@ last digits. The optimality conditions of the columns in use are smooth equation
 and Newton's method (`joint_newton`) solves them in a few steps. What it ends at are columns like any others.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cache

@@ -1,7 +1,5 @@
 """The least leakage at a rate under constraints, bounded from below; and the most that they let Y tell of X."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 

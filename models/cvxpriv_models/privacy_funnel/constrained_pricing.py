@@ -11,8 +11,6 @@ The largest I(X;Y) = H(X) - sum_y P(y) H(P(X|y)) is a linear program over the ge
 posteriors are kept in a polytope, its corners do best (`most_told`).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -8,8 +8,6 @@ there first; cells where a column breaks what each has to obey are dropped. No o
 cells have |X| - 1 dimensions, so that |X| has to be small.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

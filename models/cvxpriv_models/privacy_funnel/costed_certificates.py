@@ -4,8 +4,6 @@ The checker (`cvxpriv.bounds.check_costed_certificate`) derives the claim; it is
 certificate claims what it proves and no less.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any

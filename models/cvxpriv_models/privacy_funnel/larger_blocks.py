@@ -3,8 +3,6 @@
 None of them has a closed form.
 """
 
-from __future__ import annotations
-
 import cvxpy as cp
 import numpy as np
 

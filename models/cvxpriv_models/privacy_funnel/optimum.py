@@ -4,8 +4,6 @@ Column generation (`bound`) returns a mechanism within the wanted gap of the glo
 of alternating blocks it is polished until its KKT residual is small; where it is small already, no pass is made.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeAlias
 

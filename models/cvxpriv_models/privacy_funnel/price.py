@@ -10,8 +10,6 @@ those that are in use: a mechanism with an empty symbol, or with fewer symbols t
 and still be far from stationary.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

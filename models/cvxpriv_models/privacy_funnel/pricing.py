@@ -10,8 +10,6 @@ Two private symbols are priced exactly by edges, three to eight are searched loc
 more are searched locally only.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field

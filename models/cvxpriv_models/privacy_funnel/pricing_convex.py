@@ -10,8 +10,6 @@ at a point Y of the face, phi is convex on their hull if A' diag(1/high) A - lam
 sum d = 0, and then lies above its tangent at Y, whose least value over the cell is at a corner.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from cvxpriv.numerics.arrays import Array, Flags, IntArray

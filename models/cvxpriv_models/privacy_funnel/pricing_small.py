@@ -4,8 +4,6 @@ Where the posteriors fill a grid, the best of them are near the best of all. So 
 method usually end the search, and column generation with its solver need not begin.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from cvxpriv.numerics.arrays import Array, IntArray

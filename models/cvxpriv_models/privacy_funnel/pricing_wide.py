@@ -6,8 +6,6 @@ to zero. At fixed A pi the priced function is concave, so the |S| largest weight
 a face with.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import TypeAlias
 

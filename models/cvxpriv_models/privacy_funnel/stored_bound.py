@@ -1,7 +1,5 @@
 """The bound of a stored certificate, checked in floating point where that is a fraction of the exact check's work."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

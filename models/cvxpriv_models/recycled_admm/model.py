@@ -1,7 +1,5 @@
 """The model's face: `RecycledADMM`."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

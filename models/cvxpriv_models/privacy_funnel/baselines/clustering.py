@@ -16,8 +16,6 @@ methods for such differences find W; sweep the multiplier for a curve. The rest 
 - A rate is respected by refusing subsets after whose merging ``I(X;Y) < R``; the next best found takes their place.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

@@ -17,8 +17,6 @@ so after a merge only the pairs with the new column are evaluated anew.
 takes a second at 1000 symbols and a table of |X|^2 numbers.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr

@@ -27,8 +27,6 @@ that the guarantee asks for is beyond any use (PF Appendix B): the q-step only d
 the rate comes out; it does not go in. Where the curve is straight, no beta reaches its inner points.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

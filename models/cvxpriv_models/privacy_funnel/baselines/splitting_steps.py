@@ -1,7 +1,5 @@
 """The two steps of the Douglas-Rachford splitting, on a batch of runs at once. `splitting` says what they are for."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
