@@ -9,9 +9,10 @@ import networkx as nx
 import numpy as np
 import pytest
 from cvxpriv_models.recycled_admm import RecycledADMM
+from cvxpriv_models.recycled_admm.blocks import odd_step
 from cvxpriv_models.recycled_admm.conditions import conditions
 from cvxpriv_models.recycled_admm.graph import dual_step, edge_weights, even_step
-from cvxpriv_models.recycled_admm.newton import centralised, odd_step
+from cvxpriv_models.recycled_admm.newton import centralised
 
 from cvxpriv.errors import NoGuaranteeWarning
 from cvxpriv.numerics.arrays import Array
@@ -29,7 +30,9 @@ class TestPenaltiesOfEachNode:
         several = model()
         with pytest.warns(NoGuaranteeWarning, match="sum_i O_i/eta_i"):
             found = several.solve(method="mr-admm", eta=ETA, max_iter=300, tol=1e-13, variant="printed")
-        weighted = centralised(several.problem, 1.0 / ETA)
+        problem, shares = several.problem, 1.0 / ETA
+        weights = problem.row_weights * np.repeat(shares, problem.rows.counts)
+        weighted = centralised(problem.rows, problem.y, problem.loss, weights, problem.ridge * shares.sum())
         assert np.abs(found.parameters - weighted).max() < 1e-8
         assert found.optimality.distance > 0.05
         # Everything but the sum of the multipliers is at rounding: (30) and (31) do not tell the two points apart.

@@ -10,8 +10,8 @@ import networkx as nx
 import numpy as np
 import pytest
 from cvxpriv_models.recycled_admm import private
+from cvxpriv_models.recycled_admm.blocks import odd_step
 from cvxpriv_models.recycled_admm.graph import edge_weights, even_step
-from cvxpriv_models.recycled_admm.newton import odd_step
 from cvxpriv_models.recycled_admm.private_settings import Privacy, PrivateSettings, Releases, releases_of
 from cvxpriv_models.recycled_admm.run import PrivateConsensusRun
 from cvxpriv_models.recycled_admm.spending import accounted, objective_epsilon, output_move, printed_epsilon

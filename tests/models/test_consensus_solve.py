@@ -8,8 +8,8 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pytest
-from cvxpriv_models.recycled_admm import ConsensusRun, Problem, RecycledADMM, blocks, kkt, newton
-from cvxpriv_models.recycled_admm.newton import OddStep
+from cvxpriv_models.recycled_admm import ConsensusRun, Problem, RecycledADMM, blocks, kkt
+from cvxpriv_models.recycled_admm.blocks import OddStep
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
@@ -102,7 +102,7 @@ class TestEngines:
         assert set(checked.history["engine"]) == {"checked"}
 
     def test_the_checked_engine_notices_a_wrong_exact_step(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        right = newton.odd_step
+        right = blocks.odd_step
 
         def wrong(problem: Problem, previous: Array, dual: Array, noise: Array, *rest: Array) -> OddStep:
             return right(problem, previous, dual, noise + 0.5, *rest)

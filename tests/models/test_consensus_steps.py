@@ -8,9 +8,9 @@ import networkx as nx
 import numpy as np
 import pytest
 from cvxpriv_models.recycled_admm import RecycledADMM, algorithm, blocks
+from cvxpriv_models.recycled_admm.blocks import odd_step
 from cvxpriv_models.recycled_admm.conditions import Operators
 from cvxpriv_models.recycled_admm.graph import dual_step, edge_weights, even_step, pull, reach
-from cvxpriv_models.recycled_admm.newton import odd_step
 from scipy import sparse
 from scipy.optimize import minimize
 

@@ -12,7 +12,7 @@ ones conjugate gradients: their factor would fill up, and with denormal numbers,
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -40,24 +40,8 @@ RIDGE = 1e-10
 PRODUCTS, FLAT = 200, 1e-14
 
 
-class Bent(Protocol):
-    """The methods that a penalty needs beside the contract: p' and p'' of |theta|, coordinate by coordinate."""
-
-    def value(self, theta: Array) -> float:
-        """Return P(theta)."""
-        ...
-
-    def slope(self, theta: Array) -> Array:
-        """Return p'(|theta|)."""
-        ...
-
-    def bend(self, theta: Array) -> Array:
-        """Return p''(|theta|)."""
-        ...
-
-
 def suits(problem: Problem) -> bool:
-    """Return whether a problem's penalty has the methods that Newton steps need."""
+    """Return whether a penalty has what Newton steps need beside the contract: p' and p'' of |theta|, by coordinate."""
     return all(hasattr(problem.penalty, part) for part in ("slope", "bend"))
 
 
@@ -143,7 +127,7 @@ def _point(problem: Problem, columns: Design, support: npt.NDArray[np.intp], v: 
     z, value = _value(problem, columns, support, v)
     slope = columns.T @ (problem.loss.gradient(z, problem.y) / problem.rows)
     penalised = np.searchsorted(support, problem.features)
-    slope[:penalised] += np.sign(v[:penalised]) * cast(Bent, problem.penalty).slope(v[:penalised])
+    slope[:penalised] += np.sign(v[:penalised]) * cast(Any, problem.penalty).slope(v[:penalised])
     return _Point(v, z, value, slope)
 
 
@@ -176,7 +160,7 @@ def _direction(problem: Problem, columns: Design, support: npt.NDArray[np.intp],
     weight = problem.loss.curvature(point.z, problem.y) / problem.rows
     penalised = np.searchsorted(support, problem.features)
     bend = np.zeros(support.size)
-    bend[:penalised] = cast(Bent, problem.penalty).bend(point.v[:penalised])
+    bend[:penalised] = cast(Any, problem.penalty).bend(point.v[:penalised])
     if isinstance(columns, np.ndarray):
         directions = _by_factor(columns, weight, bend, point.slope)
     else:

@@ -5,6 +5,8 @@ The state: `f` (N, d), what was published last, f(2k-2); `odd` (N, d), f(2k-1), 
 `gradient` (N, d) and `loss` (N,), of the data at `odd`: private.
 """
 
+from dataclasses import dataclass
+
 import cvxpy as cp
 import numpy as np
 
@@ -15,11 +17,66 @@ from cvxpriv.numerics.arrays import Array, Values, each_start
 from cvxpriv.schedules.steps import Public, Sweep, Update
 
 from .graph import dual_step, edge_weights, even_step, pull, reach
-from .newton import odd_step
+from .newton import least
 from .problem import Problem
 
 #: Entries of a pass that neighbours know: its even step reads nothing else.
 PUBLISHED = frozenset({"f", "odd", "eta"})
+
+
+@dataclass(frozen=True, eq=False)
+class OddStep:
+    """The result of the exact odd step.
+
+    `f`, (N, d): f_i(2k-1).
+    `gradient`, (N, d): Gradient of O_i at f_i, without noise.
+    `loss`, (N,): (1/B_i) sum_n l at f_i.
+    `residual`, (N,): The norm of the gradient of (18) at f_i.
+    """
+
+    f: Array
+    gradient: Array
+    loss: Array
+    residual: Array
+    iterations: int
+
+
+def odd_step(
+    problem: Problem, previous: Array, dual: Array, noise: Array, links: Array, start: Array | None = None
+) -> OddStep:
+    """Return f_i(2k-1) of RADMM (18) for every node; with noise 0 it is (12), (14), and (8).
+
+    The least of O_i(f) + (2 lambda_i + eps_i)'f + sum_j eta_ij ||(f_i' + f_j')/2 - f||^2, f' = f(2k-2).
+
+    `problem`: The problem, whose penalty is a square.
+    `previous`, `dual`, `noise`: (N, d).
+    `links`, (N, N): eta_ij.
+    `start`, (N, d): First point of Newton's method.
+    """
+    assert problem.ridge is not None
+    bend = problem.ridge + 2.0 * reach(links)
+    return minimised(problem, 2.0 * dual + noise - pull(links, previous), bend, start)
+
+
+def minimised(
+    problem: Problem, slope: Array, bend: Array, start: Array | None = None, enough: Array | None = None
+) -> OddStep:
+    """Return the least of each node's C/B_i sum_n l(x_n'f, y_n) + (bend_i/2)||f||^2 + slope_i'f.
+
+    `slope`, `start`, (N, d). `bend`, (N,): rho/N and twice the penalties.
+    `enough`, (N,): A residual that will do where a step no longer halves it.
+    Raises NotConverged: The residual is neither 0 to working precision nor that small.
+    """
+    enough = np.zeros(len(bend)) if enough is None else enough
+    several = []
+    for nodes, places, rows in problem.rows.pieces:
+        data = rows, problem.y[places], problem.loss, problem.row_weights[places], bend[nodes], slope[nodes]
+        several.append(least(*data, None if start is None else start[nodes], enough[nodes]))
+    f, values, of_rows, residual = (
+        np.concatenate([getattr(one, name) for one in several]) for name in ("f", "values", "of_rows", "residual")
+    )
+    losses = problem.node_sums(values) / problem.rows.counts
+    return OddStep(f, of_rows + (problem.ridge or 0.0) * f, losses, residual, max(one.iterations for one in several))
 
 
 def odd_block(problem: Problem, node: int, variant: str) -> Block:

@@ -17,7 +17,7 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.rounding import UNIT, sum_rounding
 from cvxpriv.privacy.sampling import BALL_ERROR
 
-from .newton import OddStep, minimised
+from .blocks import OddStep, minimised
 from .problem import Problem
 
 #: Rounding of a gradient, as a part of the sizes of its terms; more where a node has very many rows.
@@ -48,7 +48,7 @@ def gradient_left(
 def private_odd_step(
     problem: Problem, slope: Array, bend: Array, start: Array, left: Array, row_bound: float
 ) -> OddStep:
-    """Return `newton.minimised` to within a quarter of `left`, (N,), from `start` or, if that is too far out, from 0.
+    """Return `blocks.minimised` to within a quarter of `left`, (N,), from `start` or, if that is too far out, from 0.
 
     A minimiser is no longer than the other terms over `bend`. Numbers beyond what its predictions reach have the
     largest slope there, and are brought to where they begin to: else a loss of 1e49 would hide all others.

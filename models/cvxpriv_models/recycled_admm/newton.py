@@ -6,17 +6,15 @@ smooth and, with bend > 0, strongly convex.
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import lapack
 
-from cvxpriv.errors import ModelError, NotConverged
+from cvxpriv.errors import NotConverged
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.penalties import Loss, Penalty
+from cvxpriv.penalties import Loss
 
-from .graph import pull, reach
 from .rows import Rows
 
 LIMIT = 200
@@ -32,105 +30,10 @@ ARMIJO, HALVINGS = 1e-4, 60
 HALF = 0.5
 
 
-class Posed(Protocol):
-    """The parts of a `problem.Problem` that Newton's method needs."""
-
-    @property
-    def rows(self) -> Rows: ...
-    @property
-    def y(self) -> Array: ...
-    @property
-    def loss(self) -> Loss: ...
-    @property
-    def penalty(self) -> Penalty: ...
-    @property
-    def reg(self) -> float: ...
-    @property
-    def C(self) -> float: ...
-    @property
-    def ridge(self) -> float | None: ...
-    @property
-    def row_weights(self) -> Array: ...
-    @property
-    def nodes(self) -> int: ...
-    @property
-    def features(self) -> int: ...
-
-    def node_sums(self, values: Array) -> Array:
-        """Return the sums over each node's rows, (N,)."""
-
-
-@dataclass(frozen=True, eq=False)
-class OddStep:
-    """The result of the exact odd step.
-
-    `f`, (N, d): f_i(2k-1).
-    `gradient`, (N, d): Gradient of O_i at f_i, without noise.
-    `loss`, (N,): (1/B_i) sum_n l at f_i.
-    `residual`, (N,): The norm of the gradient of (18) at f_i.
-    """
-
-    f: Array
-    gradient: Array
-    loss: Array
-    residual: Array
-    iterations: int
-
-
-def odd_step(
-    problem: Posed, previous: Array, dual: Array, noise: Array, links: Array, start: Array | None = None
-) -> OddStep:
-    """Return f_i(2k-1) of RADMM (18) for every node; with noise 0 it is (12), (14), and (8).
-
-    The least of O_i(f) + (2 lambda_i + eps_i)'f + sum_j eta_ij ||(f_i' + f_j')/2 - f||^2, f' = f(2k-2).
-
-    `problem`: The problem, whose penalty is a square.
-    `previous`, `dual`, `noise`: (N, d).
-    `links`, (N, N): eta_ij.
-    `start`, (N, d): First point of Newton's method.
-    """
-    bend = _ridge(problem) + 2.0 * reach(links)
-    return minimised(problem, 2.0 * dual + noise - pull(links, previous), bend, start)
-
-
-def minimised(
-    problem: Posed, slope: Array, bend: Array, start: Array | None = None, enough: Array | None = None
-) -> OddStep:
-    """Return the least of each node's C/B_i sum_n l(x_n'f, y_n) + (bend_i/2)||f||^2 + slope_i'f.
-
-    `slope`, `start`, (N, d). `bend`, (N,): rho/N and twice the penalties.
-    `enough`, (N,): A residual that will do where a step no longer halves it.
-    Raises NotConverged: The residual is neither 0 to working precision nor that small.
-    """
-    enough = np.zeros(len(bend)) if enough is None else enough
-    several = []
-    for nodes, places, rows in problem.rows.pieces:
-        data = rows, problem.y[places], problem.loss, problem.row_weights[places]
-        groups = _Groups(*data, bend[nodes], slope[nodes])
-        several.append(_newton(groups, None if start is None else start[nodes], enough[nodes]))
-    f, values, of_rows, residual = (np.concatenate(one) for one in zip(*(one.numbers for one in several), strict=True))
-    losses = problem.node_sums(values) / problem.rows.counts
-    return OddStep(f, of_rows + _ridge(problem) * f, losses, residual, max(one.iterations for one in several))
-
-
-def centralised(problem: Posed, shares: Array | None = None) -> Array:
-    """Return argmin sum_i share_i O_i(f), (d,): with shares of 1 the optimum of RADMM (1).
-
-    `shares`, (N,): None is 1 each. 1/eta_i gives what the printed penalties converge to.
-    """
-    each = np.ones(problem.nodes) if shares is None else shares
-    weights = problem.row_weights * np.repeat(each, problem.rows.counts)
-    bend, slope = np.array([_ridge(problem) * each.sum()]), np.zeros((1, problem.features))
-    groups = _Groups(_Pooled(problem.rows), problem.y, problem.loss, weights, bend, slope)
-    found = _newton(groups, None, np.zeros(1))
+def centralised(rows: Rows, y: Array, loss: Loss, weights: Array, bend: float) -> Array:
+    """Return the least of sum_n weight_n l(x_n'f, y_n) + (bend/2)||f||^2 over the rows of all nodes, (d,)."""
+    found = least(_Pooled(rows), y, loss, weights, np.array([bend]), np.zeros((1, rows.features)))
     return np.asarray(found.f[0])
-
-
-def _ridge(problem: Posed) -> float:
-    ridge = problem.ridge
-    if ridge is None:
-        raise ModelError(f"penalty={problem.penalty.name!r} is no square and has no Newton step")
-    return ridge
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +62,7 @@ class _Pooled:
 
 
 @dataclass(frozen=True, eq=False)
-class _Least:
+class Least:
     """A minimiser of each group, and the measurements there: l of every row, and the gradient of their sums."""
 
     f: Array
@@ -167,10 +70,6 @@ class _Least:
     of_rows: Array
     residual: Array
     iterations: int
-
-    @property
-    def numbers(self) -> tuple[Array, ...]:
-        return self.f, self.values, self.of_rows, self.residual
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,11 +165,24 @@ def _lengths(vectors: Array) -> Array:
     return np.asarray(np.sqrt(np.vecdot(vectors, vectors)))
 
 
-def _newton(groups: _Groups, start: Array | None, enough: Array) -> _Least:
-    """Newton's method on every group, with matrices kept while they serve.
+def least(
+    rows: Rows | _Pooled,
+    y: Array,
+    loss: Loss,
+    weights: Array,
+    bend: Array,
+    slope: Array,
+    start: Array | None = None,
+    enough: Array | float = 0.0,
+) -> Least:
+    """Return the least of every group's objective by Newton's method, with matrices kept while they serve.
 
     No group's numbers depend on another one: a node by itself finds the same bits.
+
+    `enough`, (m,): A residual that will do where a step no longer halves it.
+    Raises NotConverged: The residual is neither 0 to working precision nor that small.
     """
+    groups = _Groups(rows, y, loss, weights, bend, slope)
     f = np.zeros_like(groups.slope) if start is None else start
     at = groups.at(f, groups.rows.predictions(f))
     roots, stale = np.empty(len(f), dtype=object), np.ones(len(f), dtype=bool)
@@ -282,7 +194,7 @@ def _newton(groups: _Groups, start: Array | None, enough: Array) -> _Least:
         if (stands & ~done).any():
             done |= stands & (at.residual <= groups.rounding(at))
         if done.all():
-            return _Least(at.f, groups.loss.value(at.z, groups.y), at.of_rows, at.residual, iteration)
+            return Least(at.f, groups.loss.value(at.z, groups.y), at.of_rows, at.residual, iteration)
         if iteration:
             stale = ~done & (at.residual > CONTRACTION * before)
         if stale.any():
