@@ -4,8 +4,6 @@ Newton's method climbs the worth of a column less its costs, with a barrier at t
 lines is the largest value of weights of them, which have a barrier too: so kinks are met as smooth turns.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@
 f-information, logarithms of ratios for Renyi divergences.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

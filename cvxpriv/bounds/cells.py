@@ -5,8 +5,6 @@ coordinate i of vertex a of cell n. Vertices of the unit simplex have dyadic coo
 exact in doubles down to edges of length 1e-15, and the two halves of a cell cover it without a gap.
 """
 
-from __future__ import annotations
-
 import itertools
 from functools import cache
 

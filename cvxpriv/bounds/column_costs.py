@@ -4,8 +4,6 @@ With r_y = x(y)/p(y), p(u|y) = p(u) r_y; with s = P(S|Y) x, p(u|S) = p(u) s/P(S)
 function of p(u|.) that is homogeneous is a sum over columns of their costs, each weighted by p(u).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

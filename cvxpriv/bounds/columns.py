@@ -4,8 +4,6 @@ Verification is expensive at immature multipliers and cheap at good ones. The co
 master.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -5,8 +5,6 @@ by a multiple of r - 1 without changing that sum; here H'(1) = 0, so that nothin
 is H*(t) = max over r >= 0 of t r - H(r). Source: IAS (1), columns of the mechanism.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 

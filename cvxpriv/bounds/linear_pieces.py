@@ -5,8 +5,6 @@ pieces: the part of each that lies below the level. A row's nu is found among th
 a piece.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

@@ -6,8 +6,6 @@ Its duals are only proposals: the bounds derived from them hold for any numbers.
 never truth.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -10,8 +10,6 @@ The optimum of the merged problem alone is *below* that of the problem, since I(
 information it bounds nothing from above.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """Outputs with names: cells that constraints forbid, outputs of which they ask the same, and names that suit them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

@@ -5,8 +5,6 @@ The master program sees a column only through its cost c and its rows m. With mu
 cost is below, weak duality gives a bound on the whole problem: `Pricing.bound`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias

@@ -3,8 +3,6 @@
 An answer holds only figures and arrays, nothing of the solver, so that it can come from another process.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

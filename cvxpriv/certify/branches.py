@@ -4,8 +4,6 @@ Each branch is a convex problem, with a bound that is certified by its dual (`cv
 certificate of infeasibility. The least bound of what is left of them bounds the whole.
 """
 
-from __future__ import annotations
-
 import heapq
 import time
 from dataclasses import dataclass

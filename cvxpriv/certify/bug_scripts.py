@@ -1,7 +1,5 @@
 """The script of a bug report: plain numbers, the solver's own interface, the given and the expected answer."""
 
-from __future__ import annotations
-
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Cases: the problems that a cross-check solves, from a block, a user's problem, or a function that returns one."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager

@@ -1,7 +1,5 @@
 """Cone programs as cvxpy problems, and with fewer rows, columns and digits, to shrink a bug."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Verdicts that are proved: the optimum lies in an interval that is worked out in fractions."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The requirements on a problem before any solver sees it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

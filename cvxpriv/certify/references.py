@@ -10,8 +10,6 @@ values        the caller's own
 ============  =======================================================================================================
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

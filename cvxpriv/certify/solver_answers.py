@@ -1,7 +1,5 @@
 """The answer of a solver to a case, or a user's claim, with its measurements."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Earlier answers of a solver on some machine, measured again as its own word, without solving."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

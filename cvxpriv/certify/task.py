@@ -1,7 +1,5 @@
 """A cross-check's question, put to cases, or again to a problem: who is asked, how, and what answers are held to."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -22,8 +22,6 @@ that agree never counts.
 Contradictions between answers are settled in `cvxpriv.certify.contradictions`.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 
 import cvxpy as cp

@@ -1,7 +1,5 @@
 """`cvxpriv certify`: check a certificate of a bound, without a solver."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`cvxpriv consensus --nodes nodes.toml`: the coordinator's side of a fit over nodes that are apart."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

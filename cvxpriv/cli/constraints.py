@@ -1,7 +1,5 @@
 """`cvxpriv constraints`: the ready constraints, or what one of them asks and how it is written."""
 
-from __future__ import annotations
-
 import inspect
 
 import click

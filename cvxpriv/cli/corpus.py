@@ -1,7 +1,5 @@
 """`cvxpriv corpus run`: judge the judge, on problems with known answers and on a user's own files."""
 
-from __future__ import annotations
-
 import click
 
 from cvxpriv.cli.options import NAMES, output_options, require_writable

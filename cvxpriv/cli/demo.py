@@ -1,7 +1,5 @@
 """`cvxpriv demo`: the whole way on an embedded real table, in under a minute."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import click

@@ -1,7 +1,5 @@
 """Exit codes: the information that a script gets on how a command ended."""
 
-from __future__ import annotations
-
 from cvxpriv.errors import (
     CvxprivError,
     DataError,

@@ -1,7 +1,5 @@
 """`cvxpriv keys`: a private certificate authority for parties that are apart, and the keys of its members."""
 
-from __future__ import annotations
-
 import click
 
 from cvxpriv.cli.options import output_options

@@ -1,7 +1,5 @@
 """Commands of the models that learn from rows, made from their signatures: ``cvxpriv NAME ROWS``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace

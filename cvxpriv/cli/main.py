@@ -1,7 +1,5 @@
 """The entry point: `cvxpriv`, its options, its exit codes, and how errors are shown."""
 
-from __future__ import annotations
-
 import os
 import sys
 import traceback

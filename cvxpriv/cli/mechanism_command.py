@@ -1,7 +1,5 @@
 """Commands of the models that design a mechanism, made from their signatures: ``cvxpriv NAME``."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

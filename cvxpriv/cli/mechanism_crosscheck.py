@@ -1,7 +1,5 @@
 """The command ``cvxpriv crosscheck NAME`` of a model that designs a mechanism."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

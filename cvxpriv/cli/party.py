@@ -1,7 +1,5 @@
 """`cvxpriv party serve`: hold columns, and answer the messages of a run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

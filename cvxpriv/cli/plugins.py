@@ -5,8 +5,6 @@ commands may hold ``help_pages.json`` beside its ``__init__.py``, with a card of
 Where there is none the model is imported. `cvxpriv.cli.write_help_pages` writes the files.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Commands of the models that are one problem on numbers, made from their signatures: ``cvxpriv NAME MATRIX``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

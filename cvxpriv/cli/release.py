@@ -1,7 +1,5 @@
 """`cvxpriv release`: apply a mechanism to rows."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

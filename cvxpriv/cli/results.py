@@ -1,7 +1,5 @@
 """The results of a command: where they go, for whom their page is, their text or JSON, and the command's end."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

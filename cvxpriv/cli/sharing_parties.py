@@ -1,7 +1,5 @@
 """`cvxpriv sharing --parties parties.toml`: the label holder's side of a fit across parties."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The plan of a sweep, a TOML file: model, data, grid, fixed options. A mistake is told with its key and line."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

@@ -3,8 +3,6 @@
 With the name of another package it writes those of that package's models and commands.
 """
 
-from __future__ import annotations
-
 import inspect
 import json
 import sys

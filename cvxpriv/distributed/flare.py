@@ -6,8 +6,6 @@ The role of a site is made by a function that its own administrator names in the
 ends a run whose party is killed.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

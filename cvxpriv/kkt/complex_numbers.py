@@ -5,8 +5,6 @@ triangle. Rows of an equality that hold nothing but rounding, such as the imagin
 ``A`` and ``X``, are left out. All measurements are of that problem.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ such as ``x^1.5`` at zero, the end of its domain carries a multiplier like a con
 an infinite slope, which leaves nothing for a multiplier to do.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A symmetric variable has one number for two entries, a diagonal or sparse one ha
 multiplier and step here is in these numbers, so that a bound on one entry of a symmetric matrix bounds both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property

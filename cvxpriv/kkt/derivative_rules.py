@@ -5,8 +5,6 @@ differentiable, a proper interval at a kink, and equal infinities where a one-si
 Left of its domain a function is taken as at the boundary; whether that is allowed is the caller's business.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@ multiplied (`cvxpriv.kkt.jacobian_sets`). The atoms with rules of their own are 
 others fall back to cvxpy's subgradient, or to an error that names the atom.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The least-squares system for the multipliers of a set of conditions at a point."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

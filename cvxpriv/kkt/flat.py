@@ -6,8 +6,6 @@ other. What is evaluated or differentiated at many points is compiled once, and 
 ``M`` and ``m`` are read off cvxpy's own matrix builder.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -4,8 +4,6 @@ With the restricted entries fixed at allowed values, a convex problem is left, w
 relaxation, and its branches, bound the optimum.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

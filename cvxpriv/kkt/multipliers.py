@@ -9,8 +9,6 @@ variables cost no unknowns. The function is convex with a piecewise linear gradi
 of ``y`` with a projected line search ends after a few steps.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -14,8 +14,6 @@ carry no multiplier, as in the classical natural map.
 atoms (norms, log_sum_exp, compositions) are linearised at the point.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

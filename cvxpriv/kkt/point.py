@@ -1,7 +1,5 @@
 """A problem at a point: gradients, bounds, and the least-squares systems for multipliers and residuals."""
 
-from __future__ import annotations
-
 from functools import cached_property
 
 import numpy as np

@@ -15,8 +15,6 @@ leaves ``p`` uncertain by ``sqrt(2 g size)``. An answer that is not accurate eno
 are asked, through cvxpy.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property

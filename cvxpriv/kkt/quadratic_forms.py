@@ -5,8 +5,6 @@ ellipsoid becomes a strip without ends. For bounds, what rounding makes unsure i
 form is never above the true one, the feasible set never smaller, and each bound is also one of the problem as written.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -6,8 +6,6 @@ is right to nine digits leaves, after 1e9 steps, a constraint that it should not
 direction, ten times further each time, and every constraint and the objective are evaluated there.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from cvxpriv.kkt.written import Written

@@ -6,8 +6,6 @@ absolute values, extrema and squares keep the scale; the arguments of any other 
 variable of which no constant tells.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import cvxpy as cp

@@ -1,7 +1,5 @@
 """Expressions and constraints rebuilt with other parts in the place of some."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

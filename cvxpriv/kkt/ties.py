@@ -5,8 +5,6 @@ subgradient is the derivative. At a tie it is one element of a set of matrices, 
 measures a point there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import cvxpy as cp

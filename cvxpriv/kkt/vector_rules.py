@@ -1,7 +1,5 @@
 """Generalised Jacobians of atoms that mix the entries of their argument: norms, extremes, quadratics, means."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import cvxpy as cp

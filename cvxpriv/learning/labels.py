@@ -1,7 +1,5 @@
 """A linear model, labels in its form, and its predictions in the user's spelling of the labels."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

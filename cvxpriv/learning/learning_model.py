@@ -1,7 +1,5 @@
 """The face of a model that learns from rows, as commands and `cvxpriv.load` use it, and the choice among its starts."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Scores of predictions of two classes on rows that they were not fitted to, exact or released with noise."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The JSON form of a mechanism: its contents, and how strictly a file is read."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any, NoReturn

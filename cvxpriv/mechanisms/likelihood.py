@@ -11,8 +11,6 @@ same problem with the sum of p set free: the least of ``sum p - r . log q`` over
 rows of M do. It walks through the interior, with a barrier that shrinks, and ends at the same gap.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

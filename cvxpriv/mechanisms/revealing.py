@@ -17,8 +17,6 @@ A mechanism is designed on the table, and fits it. With r the rank of M = P(Y|X)
 `Reveals.remaining` is the attack: it takes the tables that somebody holds possible, and says which are left.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

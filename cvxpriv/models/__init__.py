@@ -4,8 +4,6 @@
 distribution brings its own models by declaring entry points in the same group; the command line finds them there too.
 """
 
-from __future__ import annotations
-
 from importlib.metadata import EntryPoint
 from typing import Any
 

@@ -3,8 +3,6 @@
 A module that only names pandas' types, or makes tables when it is asked for them, takes `pd` from here.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:

@@ -5,8 +5,6 @@ event E. Many runs on both data sets bound both probabilities (Clopper and Pears
 audit can refute a claim; it never proves one.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The file of a budget: read, locked, and replaced whole. What was written is on the disk before anything goes on."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator

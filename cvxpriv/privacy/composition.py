@@ -7,8 +7,6 @@ of both kinds is dominated by coins and one Gaussian number, and the delta of th
 losses has to be discretised.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq, minimize_scalar

@@ -8,8 +8,6 @@ This holds for noise **added** to a quantity whose sensitivity is bounded. Gauss
 such a release: at epsilon = 0.5 a one-dimensional case of mu = 0.05 has delta = 0.035 where the formula says 0.0027.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import lru_cache
 

@@ -9,8 +9,6 @@ against the same: OpenDP by discrete noise on a grid, diffprivlib by adding up s
 and mechanisms as papers print them.
 """
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass, field
 

@@ -14,8 +14,6 @@ right total (`cvxpriv.tables.noisy_counts`), the mechanism, its figures, its cur
 Which cells exist is information as well. The domain is therefore named by the caller, who knows it from a codebook.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -9,8 +9,6 @@ This rests on: `scipy.special.ndtri` and `erfinv` right to 2^-44 (they are to 2^
 logarithm to 2^-46, and mpmath's functions to all but 30 of the bits that they are asked for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

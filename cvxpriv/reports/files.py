@@ -4,8 +4,6 @@ The text goes to a temporary file in the same folder, to the disk, and then to i
 before the rename leaves the old file as it was and no temporary one behind.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import json

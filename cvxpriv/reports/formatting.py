@@ -1,7 +1,5 @@
 """Text for readers: numbers to four significant digits, aligned tables, and paragraphs of at most 96 columns."""
 
-from __future__ import annotations
-
 import math
 import numbers
 import re

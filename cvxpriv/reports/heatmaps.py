@@ -1,7 +1,5 @@
 """A matrix of chances, such as a mechanism, as a table with shaded cells: legible at any width, and when read out."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -13,8 +13,6 @@ section is shown only as far as its author said: the page withholds the rest.
 - Of a section only its `shared` part is shown. Matrices, exact counts, histories and options are not.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import math

@@ -1,7 +1,5 @@
 """The readers of a page: people of the house, or others."""
 
-from __future__ import annotations
-
 __all__ = ["INTERNAL", "PAGES", "SHAREABLE"]
 
 INTERNAL, SHAREABLE = "internal", "shareable"

@@ -6,8 +6,6 @@ its place (the current one, a mount, a link, or one that holds folders of somebo
 the manifest is taken away first and comes back last, so that a mixture never has one.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import errno

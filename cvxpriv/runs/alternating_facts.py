@@ -1,7 +1,5 @@
 """The facts of an alternating model's run: its figures, its mechanism, its curve, beside those of all mechanisms."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Alternation for any multi-convex cvxpy problem: `alternate`, and the run that it returns."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The convex-concave procedure on any difference of convex functions: `convex_concave`, and the run that it returns."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

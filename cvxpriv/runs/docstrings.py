@@ -1,7 +1,5 @@
 """Docstrings in numpydoc's form: a section of parameters, completed by parameters that are described elsewhere."""
 
-from __future__ import annotations
-
 import inspect
 import textwrap
 from collections.abc import Mapping

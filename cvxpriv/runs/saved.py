@@ -1,7 +1,5 @@
 """Saved runs: one JSON format for every model, opened by the model that wrote it."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Mapping

@@ -6,8 +6,6 @@ solver=None, n_jobs=1, progress=False, callback=None, time_limit=None, isolate=N
 what is usual in a model, which says so by ``Annotated[Starts, Option(usual="30")]``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, TypedDict

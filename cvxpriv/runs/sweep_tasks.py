@@ -1,7 +1,5 @@
 """The tasks of a sweep: the product of the grid's values, each with a key and a seed of its own."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import math

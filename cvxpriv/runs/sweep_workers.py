@@ -4,8 +4,6 @@ joblib ends all its work when a worker dies. The tasks without a result are then
 in a row die without a result, each task left is done alone, so that the death is its own.
 """
 
-from __future__ import annotations
-
 import os
 import time
 import warnings

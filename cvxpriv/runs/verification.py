@@ -1,7 +1,5 @@
 """The function `verify`: it checks that an object satisfies the assumptions of a model, by its type."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import singledispatch

@@ -1,7 +1,5 @@
 """A joint table as plain data, and back: the part of a saved run that holds the table."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any

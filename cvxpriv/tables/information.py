@@ -3,8 +3,6 @@
 Pure functions: they do not validate. Each is exact at zeros (``0 log 0 = 0``). A `JointTable` is the validated door.
 """
 
-from __future__ import annotations
-
 from typing import TypeAlias, overload
 
 import numpy as np

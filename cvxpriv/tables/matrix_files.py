@@ -1,7 +1,5 @@
 """Matrices of numbers from text files."""
 
-from __future__ import annotations
-
 import re
 
 from cvxpriv.errors import DataError

@@ -5,8 +5,6 @@ a table of many empty cells a large share. The nearest point of the simplex take
 stays positive, which is what the positive half brought in.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from cvxpriv.numerics.arrays import Array, IntArray

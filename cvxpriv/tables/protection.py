@@ -1,7 +1,5 @@
 """The noise in a table's counts, and its guarantee for everything that is computed from them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

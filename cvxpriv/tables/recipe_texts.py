@@ -1,7 +1,5 @@
 """Steps of a recipe as texts: ``age=26,33,41``, ``income=quantiles:5``, ``education<=8=low``, ``job=a|b=c``."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -33,8 +33,6 @@ the accuracy from Y in 87-100%, I(X;Y) in 90-100%, except where a mechanism for 
 of a nearly patternless table: there I(X;Y), which such a design overstates, was held in 3-63%.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -11,8 +11,6 @@ constraints are those of a network. Where a small count is not safe, further cou
 row, its column, or their totals.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

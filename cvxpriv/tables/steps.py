@@ -3,8 +3,6 @@
 A step that is applied twice does no more than once, so rows that were prepared already pass unchanged.
 """
 
-from __future__ import annotations
-
 import bisect
 import itertools
 import math

@@ -5,8 +5,6 @@ cone) takes each number of the answer from one number of the solver's, times a c
 once, by sending known numbers through it; a way back of another kind is noticed, and refused.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any

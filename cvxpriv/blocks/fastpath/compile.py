@@ -1,7 +1,5 @@
 """The problems that the fast path takes, and their compilation by cvxpy."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass

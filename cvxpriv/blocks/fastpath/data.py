@@ -5,8 +5,6 @@ is cut down, once, to the entries that Parameters touch; a re-solve then costs o
 entries into one buffer of which the solver's matrices and vectors are views.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

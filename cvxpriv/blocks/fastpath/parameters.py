@@ -1,7 +1,5 @@
 """Parameters' values, checked, and stacked as cvxpy's tensors want them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

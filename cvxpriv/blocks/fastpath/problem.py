@@ -5,8 +5,6 @@ problem once for one solver, and then goes from the Parameters' values straight 
 Every solve starts cold, and by default its answer depends on its Parameters alone, not on what was solved before.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The contract between the fast path and any solver."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -17,8 +17,6 @@ highspy 1.16.0):
 So an object is kept only where the answer has the bits of a new one's. `reuse` keeps it wherever the solver can update.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """Problems over cones with closed-form answers, including degenerate and badly scaled ones."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import cvxpy as cp

@@ -1,7 +1,5 @@
 """The problems of cvxpy's own solver tests, from the installed package, with the values that they expect."""
 
-from __future__ import annotations
-
 import inspect
 import itertools
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Problems whose feasible set has no room, or whose optimum has no multipliers, with closed-form answers."""
 
-from __future__ import annotations
-
 import cvxpy as cp
 import numpy as np
 

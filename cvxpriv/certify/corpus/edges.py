@@ -5,8 +5,6 @@ complex matrices, and atoms that cvxpy compiles approximately. The points that c
 little: 1e-4 in the value or 1e-5 in a constraint.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import cvxpy as cp

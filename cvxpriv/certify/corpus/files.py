@@ -1,7 +1,5 @@
 """Linear and quadratic problems from files: those that HiGHS reads, and .mat files of P, q, r, A, l, u."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The problems of a corpus, from several sources: cvxpy's own, adversarial ones, known liars, files."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path

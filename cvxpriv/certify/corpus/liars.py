@@ -4,8 +4,6 @@ The same solver may be right on another processor, or in its next version. The s
 has to say so.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 They are adversarial by scales, repeated rows, redundant equalities, and bounds written as attributes.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import cvxpy as cp

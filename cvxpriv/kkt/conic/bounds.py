@@ -13,8 +13,6 @@ is worth its product with the entries of a feasible point: where that could matt
 solver's point, or of points with the bound's value, there is no certificate.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -11,8 +11,6 @@ taken with a little room (`cvxpriv.kkt.conic.exact_cones`), which widens the int
 The program is the one that cvxpy compiles, number by number.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction

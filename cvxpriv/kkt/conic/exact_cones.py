@@ -6,8 +6,6 @@ the safe side is taken. A semidefinite matrix is factored exactly, once its entr
 off the diagonal are divided by sqrt 2), and its diagonal is lowered by more than that can move an eigenvalue.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction

@@ -5,8 +5,6 @@ equalities, inequalities and second-order cones, that order is one of the unifor
 scaled by each solver in its own way, and are read only for solvers that are known one by one.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

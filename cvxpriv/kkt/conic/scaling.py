@@ -9,8 +9,6 @@ is that of the right-hand side then, and `cost` that of the objective. A solver'
 these units. Its answer is measured in the units of the original program, as any other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """One solve of a problem by one solver, through cvxpy's own chain, with the raw solution kept."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property

