@@ -89,13 +89,10 @@ def convexity_of(branches: Branches) -> Convexity:
         exact = bend_at_least_zero(tree, low, high)
         if exact is not None and exact[0]:
             continue
-        for one, start, end, inverse in (
-            (tree, low, min(high, 1.0), False),
-            (adjoint(tree), _below(high), min(_below(low), 1.0), True),
-        ):
+        for start, end, inverse in ((low, min(high, 1.0), False), (_below(high), min(_below(low), 1.0), True)):
             if start >= end:
                 continue
-            found = _on_interval(one, tree, start, end, inverse)
+            found = _on_interval(tree, start, end, inverse)
             cells += found.cells
             if found.verdict == "refuted":
                 return found
@@ -109,12 +106,13 @@ def _below(t: float) -> float:
     return 0.0 if np.isinf(t) else np.inf if t == 0.0 else 1.0 / t
 
 
-def _on_interval(one: Node, tree: Node, start: float, end: float, inverse: bool) -> Convexity:
+def _on_interval(tree: Node, start: float, end: float, inverse: bool) -> Convexity:
+    one, other = (adjoint(tree), tree) if inverse else (tree, adjoint(tree))
     near = settled_near_zero(expanded(one)) if start == 0.0 else 0.0
     inside = STARTS[(max(start, near) < STARTS) & (end > STARTS)]
     ends = np.concatenate([[max(start * (1.0 - 1e-15), near)], inside, [end * (1.0 + 1e-15)]])
     low, high = ends[:-1], ends[1:]
-    several = list(spellings(one))
+    several = [*((spelt, False) for spelt in spellings(one)), *((spelt, True) for spelt in spellings(other))]
     cells, left, proved = 0, ROUNDS, True
     while left:
         left -= 1
@@ -135,14 +133,18 @@ def _on_interval(one: Node, tree: Node, start: float, end: float, inverse: bool)
     return Convexity("not refuted", cells)
 
 
-def _enclosed(several: list[Node], low: Array, high: Array) -> tuple[Array, Array]:
-    """Return bounds of f'' on intervals: the best that the spellings of one function give."""
+def _enclosed(several: list[tuple[Node, bool]], low: Array, high: Array) -> tuple[Array, Array]:
+    """Return bounds of f'' on intervals: the best that several spellings give, those of the adjoint at 1/t.
+
+    They have one sign, and one of them may be known where the other is 0 times infinity."""
     least, most = np.full(low.shape, -np.inf), np.full(low.shape, np.inf)
-    for one in several:
+    for one, turned in several:
         with np.errstate(all="ignore"):
-            bend = jet(one, Interval(low, high), INTERVALS)[2]
+            open_ = ~(least >= 0.0)
+            at = Interval(low[open_], high[open_])
+            bend = jet(one, 1 / at if turned else at, INTERVALS)[2]
         sides = (bend.low, bend.high) if isinstance(bend, Interval) else (float(bend), float(bend))
-        least, most = np.maximum(least, sides[0]), np.minimum(most, sides[1])
+        least[open_], most[open_] = np.maximum(least[open_], sides[0]), np.minimum(most[open_], sides[1])
     return least, most
 
 

@@ -31,6 +31,8 @@ from cvxpriv.divergences.tree import (
 Jet = tuple[Any, Any, Any]
 #: Number of digits in which signs and limits are decided.
 DIGITS = 60
+#: The derivative of a constant, whatever kind of number its value is.
+NONE = 0
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class _Evaluation:
             return self.kind.number(node), 0, 0
         if isinstance(node, Sum):
             parts = [(self.kind.number(Number(factor)), self.of(term)) for term, factor in node.terms]
-            first, *rest = [tuple(factor * one for one in part) for factor, part in parts]
+            first, *rest = [tuple(one if one is NONE else factor * one for one in part) for factor, part in parts]
             for other in rest:
                 first = tuple(a + b for a, b in zip(first, other, strict=True))
             return first[0], first[1], first[2]
@@ -97,7 +99,7 @@ class _Evaluation:
             return (u, du, ddu) if exponent == ONE else (self.kind.number(Product(((base, exponent),))), 0, 0)
         e, exact = self.kind.number(exponent), exponent.value if isinstance(exponent, Number) else None
         value = self.kind.power(u, e, exact)
-        if not self.derivatives:
+        if not self.derivatives or (du is NONE and ddu is NONE):  # a branch that is 0 has a power without slope
             return value, 0, 0
         slope = e * self.kind.power(u, e - 1, None if exact is None else exact - 1)
         if exact == 2:

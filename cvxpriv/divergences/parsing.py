@@ -58,6 +58,9 @@ OTHER_NAMES = {
     "maximum": "max",
     "minimum": "min",
     "relu": "pos",
+    "where": "max(a, b) of the branches a convex f is made of, or pos",
+    "softplus": "log(1 + exp(x))",
+    "cosh": "(exp(x) + exp(-x))/2",
     "Abs": "abs",
 }
 
@@ -195,7 +198,8 @@ class _Builder:
             raise self.refused(node, "arguments have no names: leave out what stands before =")
         if not isinstance(node.func, ast.Name) or node.func.id not in FUNCTIONS:
             name = ast.unparse(node.func)
-            other = f"write {OTHER_NAMES[name]}; " if name in OTHER_NAMES else ""
+            other = OTHER_NAMES.get(name.rpartition(".")[2], "")
+            other = other and f"write {other}; "
             raise self.refused(node, f"no such function; {other}{suggest(name, FUNCTIONS)}")
         name, (least, most) = node.func.id, FUNCTIONS[node.func.id]
         if not least <= len(node.args) <= most:

@@ -26,8 +26,8 @@ ALIASES = {
     "tv": "total-variation",
 }
 
-#: Signs of a formula, which no name has: these characters, or t alone.
-FORMULA = re.compile(r"[*/+()^|=]|\bt\b")
+#: Signs of a formula, which no name has: a digit in front, other characters than names have, or t alone.
+FORMULA = re.compile(r"^\s*\d|[^a-zA-Z0-9\s_:.-]|\bt\b")
 
 
 def names() -> tuple[str, ...]:

@@ -57,7 +57,16 @@ def test_what_intervals_prove_or_leave_open_is_convex_at_many_points(text: str) 
         assert second_derivative(branches.trees[0], float(t)) >= 0
 
 
-@pytest.mark.parametrize("text", ["(t**2-1)*log(t)", "(t-1)**2*exp((t-1)**2/t)", "(1-t)**2 - 0.1*(1-t)**2/(t+1)"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(t**2-1)*log(t)",
+        "(t-1)**2*exp((t-1)**2/t)",
+        "(1-t)**2 - 0.1*(1-t)**2/(t+1)",
+        "1/(1+exp(-t)) + (t-1)**2 - 1/(1+1/e)",  # far out the adjoint is 0 times infinity, and f itself is not
+        "t*exp(-1/t**2) + 3*t**2 - 1/e - 3",
+    ],
+)
 def test_intervals_prove_over_the_whole_half_line_with_its_ends(text: str) -> None:
     f = FDivergence.parse(text)
     assert (f.convexity, f.expression) == ("proved", None)

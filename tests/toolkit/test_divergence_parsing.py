@@ -126,6 +126,15 @@ def test_a_slope_at_a_kink_is_the_one_from_the_right() -> None:
     assert not f.strictly_convex
 
 
+@pytest.mark.parametrize("text", ["pos(t-1)**1.5 + pos(1-t)**1.5", "(pos(t-1)**3)**0.5", "pos(2-t)**1.5 - 1"])
+def test_a_power_of_a_branch_that_is_zero_has_no_bend_there(text: str) -> None:
+    t = np.array([1e-9, 1e-2, 30.0, 1e9])
+    one, two = (np.maximum(t - 1.0, 0.0), np.maximum((2.0 if "2-t" in text else 1.0) - t, 0.0))
+    parts = [x for x, sign in ((one, "(t-"), (two, "-t)")) if sign in text]
+    bend = sum(0.75 * np.divide(1.0, np.sqrt(x), out=np.zeros(4), where=x > 0.0) for x in parts)
+    assert FDivergence.parse(text).second_derivative(t) == pytest.approx(bend, rel=1e-12)
+
+
 def test_what_only_looks_like_a_kink_is_none() -> None:
     assert FDivergence.parse("abs(t-1)**1.5").kinks == ()
     assert FDivergence.parse("max(t-1, 2*(t-1), abs(t-1))").kinks == pytest.approx((1.0,))
@@ -313,7 +322,8 @@ def test_exponents_that_sum_to_1_but_for_rounding_make_a_mean() -> None:
 def test_a_line_of_text_is_taken_wherever_a_name_is() -> None:
     assert divergence("(t - 1)**4").formula == "(t - 1)**4"
     assert FDivergence.parse("(t - 1)**4", name="quartic").name == "quartic"
-    for text, hint in (("t^2-1", "write \\*\\* for it"), ("t ln t", "as in Python"), ("|t-1|", r"abs\(t\) for")):
+    hints = {"t^2-1": r"write \*\* for it", "t ln t": "as in Python", "|t-1|": r"abs\(t\) for", "2t-2": "as in Python"}
+    for text, hint in (hints | {"t²-1": "plain ASCII", "np.maximum(t,1)": "write max; "}).items():
         with pytest.raises(ModelError, match=hint):
             divergence(text)
     with pytest.raises(ModelError, match="did you mean 'chi-square'"):

@@ -413,3 +413,21 @@ def test_a_wrong_limit_of_a_tiny_f_is_found() -> None:
     assert checks.at_infinity(DivergenceSetting(f, (1e-3, 1e3), None, 0)).verdict == "fails"
     dip = FDivergence("dip", f=lambda t: -1e-20 * (t - 1.0) ** 2)
     assert curve.convex(DivergenceSetting(dip, (1e-3, 1e3), None, 0)).verdict == "fails"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "text", ["1e8*(t-1)**2", "-1e8*log(t)", "1e5*abs(t-1)", "1e9*(exp(t)-e)", "1e-9*(t-1)**2", "t**64-1"]
+)
+def test_a_right_divergence_of_any_size_passes(text: str) -> None:
+    found = cpv.verify(text)
+    assert found.passed, str(found)
+
+
+def test_one_that_is_large_around_one_is_checked_in_units_of_its_size() -> None:
+    f, unit = checks._in_units(divergence("1e8*(t-1)**2"))
+    p, q = np.array([0.2, 0.8]), np.array([0.5, 0.5])
+    assert unit == 1e6
+    assert f.between(p, q) == pytest.approx(100.0 * NEYMAN.between(p, q), rel=1e-12)
+    assert np.array(f.gradients(p, q)) == pytest.approx(100.0 * np.array(NEYMAN.gradients(p, q)), rel=1e-9)
+    assert checks._in_units(MI) == (MI, 1.0)

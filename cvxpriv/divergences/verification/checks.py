@@ -1,7 +1,10 @@
 """The checks of an f-divergence, in the order of the table."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
+import cvxpy as cp
 import numpy as np
 
 from cvxpriv.divergences.definition import FDivergence
@@ -53,6 +56,9 @@ def _values(setting: DivergenceSetting, p: Array, q: Array) -> tuple[Array, Arra
 
 #: Powers of ten up to where squares still have a value.
 DECADES = np.array([1, 2, 3, 6, 9, 12, 25, 50, 75, 100, 125, 150])
+#: An f that is larger around 1, or smaller than the inverse, is checked in units of its size there.
+LARGE = 100.0
+LIMITS = "at_zero", "slope_at_infinity"
 #: Allowed error of a limit that was given, and of one that was read off at 1e12.
 GIVEN, READ_OFF = 1e-6, 1e-5
 #: Values grow without end if the last decades change them by this share of what those before did: 1 of a logarithm,
@@ -134,6 +140,7 @@ def verify_divergence(
     f: FDivergence, interval: tuple[float, float], solvers: tuple[str, ...] | None, seed: int
 ) -> Verification:
     """Return the verification of a divergence: see `cvxpriv.divergences.verification.verify`."""
+    f, unit = _in_units(f)
     low, high = moderate(f, interval)
     setting = DivergenceSetting(f, (low, high), solvers, seed)
     formula = f": f(t) = {f.formula}" if f.formula else ""
@@ -143,4 +150,35 @@ def verify_divergence(
         for new, old, where in ((low, interval[0], "below"), (high, interval[1], "above"))
         if new != old
     ]
+    notes += [f"every number is in units of {unit:g}, which is about the size of f around 1"] * (unit != 1.0)
     return Verification(subject, run_checks(CHECKS, setting), (*f.notes, *notes))
+
+
+def _in_units(f: FDivergence) -> tuple[FDivergence, float]:
+    """Return f, divided by a power of ten where it is large or small around 1: solvers are accurate to a size of 1."""
+    try:
+        with np.errstate(all="ignore"):
+            sizes = np.abs(np.asarray([f.f(np.array([1.0 / t, t])) for t in (1.1, 2.0, 4.0)], dtype=float)).max(axis=1)
+    except (Exception, SystemExit):  # the user's own function: a check tells
+        return f, 1.0
+    most, least = sizes.max(), sizes[sizes > 0.0].min(initial=np.inf)
+    size = least if least > LARGE else most if 0.0 < most < 1.0 / LARGE else 1.0
+    if size == 1.0 or not np.isfinite(size):
+        return f, 1.0
+    unit = 10.0 ** np.rint(np.log10(size))
+
+    def divided(held: Any) -> Any:
+        def new(*at: Any) -> Any:
+            found = held(*at)
+            return tuple(one / unit for one in found) if isinstance(found, tuple) else found / unit
+
+        return held and new
+
+    functions = {name: divided(getattr(f, name)) for name in ("f", "fprime", "fsecond", "partials", "in_p", "in_q")}
+    limits = {name: held and held / unit for name in LIMITS if (held := getattr(f, name)) is not None}
+
+    def form(p: cp.Expression, q: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
+        value, constraints = f.form(p, q)
+        return value / unit, constraints
+
+    return replace(f, **functions, **limits, expression=f.expression and form), float(unit)
