@@ -3,6 +3,7 @@
 It needs scikit-learn, which comes with ``pip install "cvxpriv[learn]"``; nothing else in cvxpriv imports this module.
 """
 
+import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
@@ -128,6 +129,8 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
                 raise DataError(
                     "X or y holds a cell that is no number; which one is not said, the rows are private"
                 ) from None
+            if self._private and type(error) is ValueError:  # scikit-learn's quote all of X
+                raise ValueError(re.sub(r"\[.*\]", "[...]", str(error), flags=re.DOTALL)) from None
             raise
         return rows, labels
 
@@ -227,7 +230,7 @@ class BinaryLogisticClassifier(ClassifierMixin, LinearEstimator):  # type: ignor
             kind = type_of_target(labels, input_name="y")
             raise DataError(f"Only binary classification is supported. The type of the target is {kind}.")
         if classes.size < 2:
-            which = "" if self._private else f", {classes[0]!r}"
+            which = "" if self._private else f", {classes.tolist()[0]!r}"
             raise DataError(f"y has one class only{which}: pass rows of both classes")
         self.classes_ = classes
         return rows, places

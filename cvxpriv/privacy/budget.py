@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.special import log_expit, ndtri_exp
+from scipy.special import erfinv, log_expit, ndtri_exp
 
 from cvxpriv.errors import PrivacyError
 from cvxpriv.numerics.doors import door
@@ -265,7 +265,9 @@ def covering_mu(epsilon: float) -> float:
     >>> round(covering_mu(1.0), 4)
     1.232
     """
-    return float(-2.0 * ndtri_exp(log_expit(-epsilon))) * (1.0 + 1e-12)
+    # The first form loses digits where epsilon is large, the second where it is small.
+    mu = np.sqrt(8.0) * erfinv(np.tanh(epsilon / 2.0)) if epsilon < 1.0 else -2.0 * ndtri_exp(log_expit(-epsilon))
+    return float(mu) * (1.0 + 1e-12)
 
 
 def _costs(ledger: Sequence[Release], covered: bool) -> tuple[list[float], list[float]]:

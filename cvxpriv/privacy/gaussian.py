@@ -8,6 +8,7 @@ This holds for noise **added** to a quantity whose sensitivity is bounded. Gauss
 such a release: at epsilon = 0.5 a one-dimensional case of mu = 0.05 has delta = 0.035 where the formula says 0.0027.
 """
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -48,7 +49,7 @@ def require_budget(epsilon: float, delta: float) -> None:
 
 def composed(mus: ArrayLike) -> float:
     """Return the mu of adaptive releases together: the root of the sum of squares."""
-    return float(np.linalg.norm(np.asarray(mus, dtype=float)))
+    return math.hypot(*np.asarray(mus, dtype=float).tolist())
 
 
 def gaussian_delta(epsilon: float, mu: float) -> float:
@@ -71,7 +72,7 @@ def gaussian_deltas(epsilons: Array, mu: float) -> Array:
     """
     if mu == 0.0:
         return np.maximum(-np.expm1(np.minimum(epsilons, 0.0)), 0.0)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         return np.asarray(np.exp(_log_deltas(epsilons / mu, mu)))
 
 

@@ -290,7 +290,7 @@ def test_any_delta_below_1_is_one() -> None:
     assert Budget(1.0, 0.75).left > 0.0
 
 
-@pytest.mark.parametrize("epsilon", [1e-3, 0.05, 1.0, 8.0, 40.0])
+@pytest.mark.parametrize("epsilon", [1e-12, 1e-6, 1e-3, 0.05, 0.999, 1.0, 8.0, 40.0])
 def test_a_covering_mu_is_the_exact_one_and_a_millionth_of_a_millionth(epsilon: float) -> None:
     with mpmath.workdps(60):
         tail = 1 / (1 + mpmath.exp(mpmath.mpf(epsilon)))

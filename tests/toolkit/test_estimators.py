@@ -134,6 +134,17 @@ def test_a_private_vertical_fit_without_a_bound_is_refused() -> None:
         VerticalLogisticRegression(epsilon=1.0, row_bound=[1.0, 1.0, 1.0]).fit(X, Y)
 
 
+@pytest.mark.filterwarnings("ignore::cvxpriv.privacy.PrivacyWarning")
+@pytest.mark.parametrize("kind", [PrivateSparseLogisticRegression, DecentralizedLogisticRegression])
+def test_no_error_of_a_private_fit_holds_an_entry_of_its_rows(kind: type[Any]) -> None:
+    text, long = np.full((300, 2), "31415x"), np.full((300, 2), 3.1415)
+    wrong = [(text, Y), (long + 1j, Y), (long[:, 0], Y), (long[:, :, None], Y), (long, long), (long, long[:, 0] + 1j)]
+    for rows, labels in wrong:
+        with pytest.raises(ValueError, match=r".") as refused:
+            kind(epsilon=1.0).fit(rows, labels)
+        assert "1415" not in str(refused.value), refused.value
+
+
 @pytest.mark.parametrize("model", [VerticalLogisticRegression, DecentralizedLogisticRegression])
 def test_weights_where_they_would_be_public_are_refused_with_the_reason(model: Any) -> None:
     with pytest.raises(ModelError, match=f"{model.__name__} takes none, since private weights"):
