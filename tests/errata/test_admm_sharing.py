@@ -10,8 +10,8 @@ import warnings
 import numpy as np
 import pytest
 from cvxpriv_models.admm_sharing import ADMMSharing, algorithm
+from cvxpriv_models.admm_sharing.assumptions import augmented_lagrangian
 from cvxpriv_models.admm_sharing.factor import Factor
-from cvxpriv_models.admm_sharing.lagrangian import augmented_lagrangian
 from cvxpriv_models.admm_sharing.problem import Problem
 from cvxpriv_models.admm_sharing.schemes import SCHEMES
 

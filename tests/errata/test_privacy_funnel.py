@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cvxpriv_models.privacy_funnel import closed_form
-from cvxpriv_models.privacy_funnel.price import price
+from cvxpriv_models.privacy_funnel.optimum import price
 from cvxpriv_models.privacy_funnel.starts import feasible_starts
 from scipy.special import rel_entr
 

@@ -15,7 +15,7 @@ from cvxpriv_models.admm_sharing import ADMMSharing, sensitivity
 from cvxpriv_models.istdp import ISTDP, output_perturbation
 from cvxpriv_models.istdp.output_perturbation import minimiser_sensitivity
 from cvxpriv_models.recycled_admm.blocks import odd_step
-from cvxpriv_models.recycled_admm.methods import eta_table
+from cvxpriv_models.recycled_admm.options import eta_table
 from cvxpriv_models.recycled_admm.spending import output_move
 from scipy.stats import beta
 

@@ -9,7 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from cvxpriv_models.recycled_admm import RecycledADMM
-from cvxpriv_models.recycled_admm.methods import eta_table
+from cvxpriv_models.recycled_admm.options import eta_table
 from scipy import sparse
 from scipy.optimize import approx_fprime
 

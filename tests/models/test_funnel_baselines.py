@@ -24,7 +24,7 @@ from cvxpriv_models.privacy_funnel.baselines.clustering import (
 )
 from cvxpriv_models.privacy_funnel.baselines.merging import Clusters, pair_drops
 from cvxpriv_models.privacy_funnel.baselines.outcome import indicator, least_leaking
-from cvxpriv_models.privacy_funnel.baselines.splitting_steps import (
+from cvxpriv_models.privacy_funnel.baselines.splitting import (
     FLOOR,
     private_step,
     public_gradient,

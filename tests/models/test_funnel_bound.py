@@ -9,8 +9,8 @@ import pytest
 from cvxpriv_models.privacy_funnel.bound import Prover, bound
 from cvxpriv_models.privacy_funnel.columns import mechanism_of, mixed_to_rate, utility
 from cvxpriv_models.privacy_funnel.curve import band
+from cvxpriv_models.privacy_funnel.optimum import price
 from cvxpriv_models.privacy_funnel.perfect_privacy import listed_silent, perfect_privacy, silent_columns
-from cvxpriv_models.privacy_funnel.price import price
 from cvxpriv_models.privacy_funnel.pricing import FunnelPricing
 from cvxpriv_models.privacy_funnel.pricing_convex import above_tangents, may_be_together
 from cvxpriv_models.privacy_funnel.pricing_faces import face_minimum

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from cvxpriv_models.admm_sharing import ADMMSharing, algorithm
 from cvxpriv_models.admm_sharing.accelerated import ARGUMENT, MEMORY, Packed
+from cvxpriv_models.admm_sharing.assumptions import augmented_lagrangian, descent, stationarity
 from cvxpriv_models.admm_sharing.factor import Factor
-from cvxpriv_models.admm_sharing.lagrangian import augmented_lagrangian, descent, stationarity
 from cvxpriv_models.admm_sharing.problem import Problem
 from cvxpriv_models.admm_sharing.schemes import SCHEMES, scheme_named
 

@@ -145,7 +145,7 @@ GROUPS = {
     "steps": Group(
         (
             Target(
-                "cvxpriv_models.recycled_admm.methods",
+                "cvxpriv_models.recycled_admm.options",
                 ("tests/models/test_adversarial_neighbours.py::TestConsensus",),
                 frozenset({"eta_table", "checked_gamma", "_table"}),
             ),

@@ -12,7 +12,7 @@ from cvxpriv.numerics.arrays import Array, Values, measured_each
 from cvxpriv.schedules.history import AnyOf, Below, Stop
 from cvxpriv.schedules.steps import AnyStep, Loop, Measure, Parallel, Sweep
 
-from . import kkt, lagrangian
+from . import assumptions, kkt
 from .accelerated import MEMORY, Packed
 from .blocks import centre, dual, party, total_share
 from .factor import Factor
@@ -126,8 +126,8 @@ def measure(
             figures["gap"] = kkt.relative_gap(problem, view, found, figures["objective"], gap)
         if not problem.loss.convex:
             r = float(scheme.weight(view["rho"], problem.parties))
-            figures["lagrangian"] = lagrangian.augmented_lagrangian(problem, view, r)
-            figures["V"] = lagrangian.stationarity(problem, factors, view, r)
+            figures["lagrangian"] = assumptions.augmented_lagrangian(problem, view, r)
+            figures["V"] = assumptions.stationarity(problem, factors, view, r)
         return figures
 
     return measured_each(one)

@@ -20,15 +20,12 @@ from cvxpriv.divergences import FDivergence
 from cvxpriv.numerics.arrays import Array, Flags, IntArray
 
 from .cells_of_s import verify
+from .linear_master import CLIMB, JOINING, NEAR, PARTS
 from .priced_constraints import PricedConstraints, ratios_within
 from .pricing import LEAST, ULPS, Pricing, distinct
 from .smoothed_master import starting_shares
 from .summed_costs import BentCosts, SummedCosts, under_lines
 
-#: Steps of each climb, columns that join in one round, and how near two are one.
-CLIMB, JOINING, NEAR = 12, 60, 1e-7
-#: Into how many parts the starts of local search fall.
-PARTS = 4
 #: Columns that cost more than this are no starts: f may be infinite where a cell is 0.
 DEAR = 1e6
 #: Share of P_Y in the first columns.

@@ -19,7 +19,7 @@ from cvxpriv.schedules.steps import AnyStep, Loop, Measure, Sweep
 from . import kkt
 from .blocks import carry, dual_update, even_update, odd_block, odd_sweep, penalty_step
 from .graph import edge_weights, reach
-from .methods import RECYCLING
+from .options import RECYCLING
 from .problem import Problem
 
 #: The name under which the loop stands in a run's history.

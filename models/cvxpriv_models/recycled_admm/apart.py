@@ -34,8 +34,8 @@ from .apart_messages import SPOKEN
 from .apart_node import Allowance, ConsensusNode
 from .blocks import dual_update, penalty_step
 from .graph import EDGE, Network
-from .methods import METHODS, PRIVATE_METHODS, RECYCLING, checked_gamma, penalty_table, usual_method
 from .node_rows import Spelling, graph_named
+from .options import METHODS, PRIVATE_METHODS, RECYCLING, checked_gamma, penalty_table, usual_method
 from .private_settings import Privacy, PrivateSettings, Releases
 from .problem import Problem
 from .rate import fastest_eta

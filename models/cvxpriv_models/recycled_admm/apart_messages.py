@@ -7,7 +7,7 @@ is the statement of what crosses: `docs/tutorials/parties.md` prints it.
 from cvxpriv.distributed.messages import Kind, Text, Vector, Vocabulary
 
 from .graph import VARIANTS
-from .methods import PRIVATE_METHODS
+from .options import PRIVATE_METHODS
 
 #: Largest number of nodes: each keeps a matrix of them all, so that its sums are those of one process.
 MOST_NODES = 4096.0

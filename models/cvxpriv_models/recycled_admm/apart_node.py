@@ -29,7 +29,7 @@ from .apart_messages import SPOKEN
 from .apart_release import Private, private_of
 from .blocks import carry, dual_update, even_update, odd_block
 from .graph import Network
-from .methods import RECYCLING
+from .options import RECYCLING
 from .problem import Problem, checked_rows
 from .rate import curvatures
 from .rows import Rows

@@ -29,8 +29,8 @@ from cvxpriv.schedules.running import run
 from . import algorithm, kkt, options
 from .conditions import ConvergenceConditions, conditions
 from .graph import EDGE
-from .methods import METHODS, PRIVATE_METHODS, RECYCLING, checked_gamma, penalty_table, usual_method
 from .on_rows import ConsensusOnRows
+from .options import METHODS, PRIVATE_METHODS, RECYCLING, checked_gamma, penalty_table, usual_method
 from .private import planned, posed, require_replaced, solve_private
 from .private_settings import GAUSSIAN, Privacy
 from .problem import Problem, Shard

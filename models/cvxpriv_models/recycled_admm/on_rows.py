@@ -22,8 +22,8 @@ from cvxpriv.reports.formatting import format_number
 from cvxpriv.runs.options import Option
 
 from .graph import Network
-from .methods import RECYCLING
 from .node_rows import Placement, Spelling, graph_named, place
+from .options import RECYCLING
 from .pictures import plot_graph, plot_spread
 from .private import planned
 from .run import Optimality

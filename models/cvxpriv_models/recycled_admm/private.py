@@ -33,7 +33,7 @@ from .algorithm import LOOP, initial_state
 from .blocks import carry, dual_update, even_update, penalty_step
 from .exactness import gradient_left, private_odd_step, require_solved
 from .graph import edge_weights, pull, reach
-from .methods import RECYCLING, checked_gamma, penalty_table
+from .options import RECYCLING, checked_gamma, penalty_table
 from .private_settings import Privacy, PrivateSettings, Releases, releases_of, require_suitable, usual_eta, within_bound
 from .problem import Problem
 from .run import PrivateConsensusRun
