@@ -55,19 +55,15 @@ class Pricing(Protocol):
 
     def rows(self, columns: Array) -> tuple[Array, Array]:
         """Return costs (n,) and rows (rows, n) of columns (symbols, n)."""
-        ...
 
     def search(self, duals: Array, active: Array, level: float) -> Priced:
         """Return columns, found locally, whose reduced cost is below `level` < 0, the most negative first.
 
         `active` are the columns in use, (symbols, k): a good place to start from.
         """
-        ...
 
     def verify(self, duals: Array, level: float, out_of_time: Clock) -> Verified:
         """Show that no column's reduced cost is below `level` < 0, or find some."""
-        ...
 
     def bound(self, duals: Array, least: float) -> float:
         """Return a bound on the whole problem from multipliers and `least`, rounding included."""
-        ...

@@ -79,11 +79,9 @@ class Role(Protocol):
 
     def hello(self) -> Message:
         """Return the party's first message."""
-        ...
 
     def answer(self, message: Message) -> Message:
         """Return the answer to a checked message."""
-        ...
 
 
 class Carrier(Protocol):
@@ -104,7 +102,6 @@ class Carrier(Protocol):
 
     def join(self) -> dict[str, Message]:
         """Wait for every party, and return its `hello`."""
-        ...
 
     def step_all(self, messages: Mapping[str, Message], *, opening: bool = False) -> dict[str, Message]:
         """Send messages, all at once, and return the answer of each receiver.
@@ -120,11 +117,9 @@ class Carrier(Protocol):
         PartyError
             A party is lost, late, or refuses.
         """
-        ...
 
     def close(self, how: str = "done") -> None:
         """Tell the parties that the run has ended."""
-        ...
 
 
 class InProcess:

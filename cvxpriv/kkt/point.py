@@ -186,8 +186,7 @@ class Point:
             return weight
         signed = self.signed(multipliers)
         signed[self.written.singles[0]] = 0.0
-        total: Array = weight + written.C.T @ signed
-        return total
+        return np.asarray(weight + written.C.T @ signed)
 
     def _split(self, weight: Array) -> Parts:
         return decompose(weight, self.written.flat, self.state, self.atoms, self.written.separable)
@@ -219,5 +218,4 @@ class Point:
 def _steepness(atoms: Derivative) -> Array:
     """Return the movement of each atom's value where the variables move by one; 1 where it is not known."""
     size = abs(atoms.base).sum(axis=1) + abs(atoms.outer) @ np.asarray(abs(atoms.inner).sum(axis=1)).ravel()
-    known: Array = np.nan_to_num(np.asarray(size, dtype=float).ravel(), nan=1.0, posinf=1.0)
-    return known
+    return np.asarray(np.nan_to_num(np.asarray(size, dtype=float).ravel(), nan=1.0, posinf=1.0))

@@ -84,8 +84,7 @@ class Category:
             )
         nowhere = len(self.values)  # code -1, a missing value, reads the last entry too
         found = np.array([*(place.get(text, nowhere) for text in texts), nowhere])[codes]
-        encoded: Array = np.eye(nowhere + 1, nowhere)[found]
-        return encoded
+        return np.asarray(np.eye(nowhere + 1, nowhere)[found])
 
 
 Column: TypeAlias = Number | Category

@@ -24,15 +24,12 @@ class Packing(Protocol):
 
     def pack(self, state: Values) -> Array:
         """Return that part of a state, with a leading axis of one start, as one vector."""
-        ...
 
     def unpack(self, packed: Array, state: Values) -> Values:
         """Return the state with that part replaced."""
-        ...
 
     def step(self, moved: Array, image: Values) -> Array:
         """Return a vector whose Euclidean norm is the length of a step `moved` that ended at `image`."""
-        ...
 
 
 class Anderson:

@@ -107,7 +107,6 @@ class Stop(Protocol):
         self, iteration: int, before: Values, after: Values, measured: Mapping[str, Array]
     ) -> npt.NDArray[np.bool_]:
         """Return a mask of the starts that may stop."""
-        ...
 
 
 @door

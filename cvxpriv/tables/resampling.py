@@ -63,8 +63,7 @@ def with_unseen_cells(counts: IntArray) -> Array:
     if not empty.any() or once in (0.0, 1.0):
         return own
     spread = np.outer(counts.sum(axis=1) + 0.5, counts.sum(axis=0) + 0.5) * empty
-    population: Array = (1.0 - once) * own + once * spread / spread.sum()
-    return population
+    return np.asarray((1.0 - once) * own + once * spread / spread.sum())
 
 
 def resampled_tables(counts: IntArray, replicates: int, seed: int, population: Array | None = None) -> Iterator[Array]:

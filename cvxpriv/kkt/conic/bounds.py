@@ -308,8 +308,7 @@ def _weights(layout: ConeLayout, z: Array, x: Array) -> Array:
         return np.maximum(np.abs(x), 1.0)
     blocks = np.maximum.reduceat(np.abs(z), layout.starts)
     spread: Array = np.repeat(blocks, np.diff(np.append(layout.starts, z.size)))
-    moved: Array = np.maximum(np.append(spread, np.abs(x)), 1.0)
-    return moved
+    return np.asarray(np.maximum(np.append(spread, np.abs(x)), 1.0))
 
 
 def _factored(A: sp.csc_array) -> SuperLU:

@@ -57,5 +57,4 @@ def bound_multipliers(pull: Array, columns: np.ndarray, signs: Array) -> Array:
     `pull`, (n,): The gradient of the Lagrangian of all other rows.
     `columns`, `signs`, (k,): The variable of each bound, and -1 for a lower, 1 for an upper one.
     """
-    pushed: Array = np.maximum(-signs * pull[columns], 0.0)
-    return pushed
+    return np.asarray(np.maximum(-signs * pull[columns], 0.0))

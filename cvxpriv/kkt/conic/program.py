@@ -63,8 +63,7 @@ class ConeProgram:
 
     def slack(self, x: Array) -> Array:
         """Return the slack ``b - A x``."""
-        left: Array = self.b - self.A @ x
-        return left
+        return np.asarray(self.b - self.A @ x)
 
     @cached_property
     def transposed(self) -> sp.csr_array:

@@ -202,8 +202,7 @@ def _bracket(
 
     def largest(x: float) -> Array:
         slope = slopes_of(divergence).in_x(np.full_like(q, x), np.maximum(q, TINY))[0]
-        bound: Array = (kappa - beta * slope - weight * x).max(axis=-1)
-        return bound
+        return np.asarray((kappa - beta * slope - weight * x).max(axis=-1))
 
     low, high = largest(1.0 - (size - 1) * floor), largest(1.0 / size)
     # f_x on the other side of a kink may lie lower or higher than the one taken.

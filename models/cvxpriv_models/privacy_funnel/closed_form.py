@@ -81,14 +81,12 @@ def mechanism(
 
 def marginal(log_u: Array) -> Array:
     """r block, PF Algorithm 1: ``r_j = sum_i u_ij``; returns log r, (B, N)."""
-    log_r: Array = np.log(np.exp(log_u).sum(axis=-2))
-    return log_r
+    return np.asarray(np.log(np.exp(log_u).sum(axis=-2)))
 
 
 def posterior(log_u: Array, log_r: Array) -> Array:
     """w block, PF Algorithm 1: ``w_ij = u_ij / r_j``; returns log w, (B, M, N)."""
-    log_w: Array = log_u - log_r[:, None, :]
-    return log_w
+    return np.asarray(log_u - log_r[:, None, :])
 
 
 def complete(log_u: Array, s: Array, lam: Array | None = None) -> State:
@@ -141,8 +139,7 @@ def iteration(state: State, p: Array, s: Array, target: float) -> State:
 
 
 def _safe_log(mass: Array) -> Array:
-    log: Array = np.log(np.maximum(mass, _TINY))
-    return log
+    return np.asarray(np.log(np.maximum(mass, _TINY)))
 
 
 class Descent(NamedTuple):
@@ -172,8 +169,7 @@ def relaxed_objective(log_u: Array, log_r: Array, phi: Array) -> Array:
     At the optimal q and r it is -H(S|Y); add H(S) for I(S;Y).
     """
     terms = np.exp(log_u) * (log_u - log_r[:, None, :] - phi)
-    value: Array = terms.sum(axis=(-2, -1))
-    return value
+    return np.asarray(terms.sum(axis=(-2, -1)))
 
 
 def descent(before: State, after: State, target: float) -> Descent:

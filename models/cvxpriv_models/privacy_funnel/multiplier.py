@@ -101,8 +101,9 @@ class TiltedRows:
         self.weights *= self._log_w
         self.weights *= self._log_w
         self._spread = self.weights @ self._ones
-        slope: Array = np.vecdot(self.share, self._spread) - np.vecdot((self.share * self._means) ** 2, 1.0 / self._p)
-        return slope
+        return np.asarray(
+            np.vecdot(self.share, self._spread) - np.vecdot((self.share * self._means) ** 2, 1.0 / self._p)
+        )
 
     def step(self) -> Array:
         """The step towards the root, (B,): Newton's near it, and else that of third order. The weights go with it."""
@@ -117,8 +118,7 @@ class TiltedRows:
         bend = np.vecdot(self.share, third) + 2.0 * np.vecdot(means * means * means, self._p)
         part = 0.5 * newton * bend / slope
         part[~(far & (np.abs(part) < _BENT))] = 0.0
-        bent: Array = newton * (1.0 - part)
-        return bent
+        return np.asarray(newton * (1.0 - part))
 
     def _evaluate(self) -> None:
         np.multiply(self._log_w, self.lam[:, None, None], out=self.logits)

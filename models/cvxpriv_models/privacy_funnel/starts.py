@@ -108,8 +108,7 @@ def softened(p: Array, rate: float, sharp: Array) -> Array:
 def _blend(p: Array, rate: float, sharp: Array, soft: Array) -> Array:
     share = _largest_share(p, rate, sharp, soft)
     rows = (1.0 - share) * sharp + share * soft
-    log_u: Array = np.maximum(np.log(np.maximum(p[:, None] * rows, _TINY)), FLOOR)
-    return log_u
+    return np.asarray(np.maximum(np.log(np.maximum(p[:, None] * rows, _TINY)), FLOOR))
 
 
 def _largest_share(p: Array, rate: float, sharp: Array, soft: Array) -> float:

@@ -92,8 +92,7 @@ def private_step(p_s: Array, target: Array, dual: Array, penalty: float) -> Arra
             break
         nu = nu + penalty * excess / (omega / (1.0 + omega)).sum(axis=-1, keepdims=True)
     p = (mass / penalty) * omega
-    result: Array = p / p.sum(axis=-1, keepdims=True)
-    return result
+    return np.asarray(p / p.sum(axis=-1, keepdims=True))
 
 
 def public_value(splitting: Splitting, q: Array, p: Array, dual: Array, beta: Array) -> Array:
@@ -105,8 +104,7 @@ def public_value(splitting: Splitting, q: Array, p: Array, dual: Array, beta: Ar
     given_x = entr(q).sum(axis=-1) @ splitting.p_x
     residual = p - splitting.backward @ q
     coupling = (residual * (dual + 0.5 * splitting.penalty * residual)).sum(axis=(-2, -1))
-    value: Array = (1.0 - beta) * released + beta * given_x + coupling
-    return value
+    return np.asarray((1.0 - beta) * released + beta * given_x + coupling)
 
 
 def public_gradient(splitting: Splitting, q: Array, p: Array, dual: Array, beta: Array) -> Array:
@@ -115,8 +113,7 @@ def public_gradient(splitting: Splitting, q: Array, p: Array, dual: Array, beta:
     released = np.log(splitting.p_x @ q)[:, None, :]
     residual = p - splitting.backward @ q
     tied = splitting.pull @ (dual + splitting.penalty * residual)
-    gradient: Array = -(1.0 - price) * released - price * np.log(q) - tied
-    return gradient
+    return np.asarray(-(1.0 - price) * released - price * np.log(q) - tied)
 
 
 def stationarity(splitting: Splitting, q: Array, beta: Array) -> Array:
@@ -128,8 +125,7 @@ def stationarity(splitting: Splitting, q: Array, beta: Array) -> Array:
     p = splitting.backward @ q
     # With p = B q, the gradient of -H(Y|S) stands in for the multiplier's pull, up to a constant in each row.
     gradient = public_gradient(splitting, q, p, -splitting.p_s[:, None] * np.log(p), beta)
-    residual: Array = np.abs(q - projected_rows(q - gradient, FLOOR)).max(axis=(-2, -1))
-    return residual
+    return np.asarray(np.abs(q - projected_rows(q - gradient, FLOOR)).max(axis=(-2, -1)))
 
 
 def public_step(splitting: Splitting, q: Array, p: Array, dual: Array, beta: Array, step: Array) -> tuple[Array, Array]:
