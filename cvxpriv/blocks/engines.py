@@ -18,6 +18,7 @@ from cvxpriv.blocks.elsewhere import Elsewhere
 from cvxpriv.errors import Disagreement, ModelError, shown, suggest
 from cvxpriv.numerics.arrays import Values, single, stack, starts_in
 from cvxpriv.numerics.doors import door
+from cvxpriv.numerics.sizes import now
 from cvxpriv.solvers.registry import DEFAULT_CHAIN, fallback_chain
 
 #: Largest violation of a constraint that an exact update may leave: the rounding of sums.
@@ -169,7 +170,7 @@ class Checked:
 
 @dataclass(frozen=True)
 class Until:
-    """An engine with a deadline, by `time.monotonic`, after which loops end with their results so far."""
+    """An engine with a deadline, by `sizes.now`, after which loops end with their results so far."""
 
     engine: Engine
     moment: float
@@ -191,7 +192,7 @@ class Until:
     @property
     def over(self) -> bool:
         """Return whether the deadline has passed."""
-        return time.monotonic() >= self.moment
+        return now() >= self.moment
 
 
 def _feasible(placed: Declaration) -> bool:
@@ -232,4 +233,4 @@ def engine_named(
             raise ModelError(f"isolate={shown(isolate)} goes with engines by name: pass one of {', '.join(ENGINES)}")
         case _:
             engine = name
-    return engine if time_limit is None else Until(engine, time.monotonic() + time_limit)
+    return engine if time_limit is None else Until(engine, now() + time_limit)

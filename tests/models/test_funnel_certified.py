@@ -15,6 +15,7 @@ from cvxpriv_models.privacy_funnel.stored_bound import stored_bound
 
 import cvxpriv as cpv
 from cvxpriv import datasets
+from cvxpriv.blocks.engines import Until
 from cvxpriv.bounds.pricing import INTERRUPTED, Priced
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.models import PrivacyFunnel
@@ -83,6 +84,16 @@ def test_an_empty_output_is_priced_at_its_best_posterior() -> None:
     assert not stuck.converged
     assert stuck.leakage == pytest.approx(0.388548, abs=1e-5)
     assert paper(rate=0.9).solve().leakage == pytest.approx(0.383958, abs=2e-6)
+
+
+def test_the_polish_ends_with_the_time_of_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    # At 8 x 400 one pass takes a second, and hundreds of them were allowed.
+    monkeypatch.setattr(Until, "over", property(lambda _: True))
+    run = PrivacyFunnel(datasets.heart_failure(), rate=0.9).solve(gap=1e-2)
+    assert (run.iterations, run.overdue, run.converged) == (1, True, False)
+    assert run.bound is not None
+    assert run.bound.lower <= run.leakage <= run.bound.upper
+    assert run.utility >= run.problem.rate
 
 
 def test_a_saved_run_keeps_its_proof_and_a_false_one_is_refused(tmp_path: Path) -> None:

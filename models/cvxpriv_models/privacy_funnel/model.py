@@ -13,14 +13,14 @@ from numpy.typing import ArrayLike
 
 from cvxpriv import datasets
 from cvxpriv.blocks.block import Block
-from cvxpriv.blocks.engines import Engine, engine_named
+from cvxpriv.blocks.engines import Engine, Until, engine_named
 from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arguments import require_callback
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
-from cvxpriv.numerics.sizes import Size, of_mechanism, processor_time, require_feasible
+from cvxpriv.numerics.sizes import Size, now, of_mechanism, processor_time, require_feasible
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs import shared_options as shared
 from cvxpriv.runs.mechanism_model import CurvePoints, MechanismModel, curve_points, runs_of
@@ -45,11 +45,10 @@ from .solving import Passes, best_run, initial
 
 #: The method that proves its answer: column generation, and a polish.
 COLUMNS = "columns"
-#: Processor seconds for the bound, for up to `ITS_SIZE` symbols of X; in proportion beyond, and at most `LONGEST`.
+#: Processor seconds for the bound, for up to `ITS_SIZE` symbols of X; in proportion beyond, and at most `LONGEST`. The
+#: polish ends after as many more.
 TIME_LIMIT = 30.0
 ITS_SIZE, LONGEST = 480, 60.0
-#: Share of these seconds after which a free output is no longer put to another use.
-POLISH_SHARE = 1.0
 #: Number of plain passes that one with an acceleration costs.
 ACCELERATED = 3.0
 Rate = Annotated[float, Option("Least utility of Y: I(X;Y) >= rate.")]
@@ -248,8 +247,9 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
             if method == COLUMNS:
                 proved = self.bound(gap=gap, time_limit=limit_of_bound)
                 few = min(limit, optimum.FEW_PASSES) if proved.upper <= tol else limit
-                polish = replace(work, limit=few)
-                done += optimum.polished(self.problem, proved, tol, who, polish, POLISH_SHARE * limit_of_bound)
+                ending = Until(who, now() + limit_of_bound) if time_limit is None else who
+                polish = replace(work, limit=few, engine=ending)
+                done += optimum.polished(self.problem, proved, tol, who, polish, limit_of_bound)
             elif usually and self.constraints and who.name == "closed_form" and init is None:
                 proved, under = bound_under(self.problem, self.constraints, gap, limit_of_bound)
                 settled = partial(optimum.settled, self.problem, who)
@@ -288,8 +288,7 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
                 "constraints; bound() still bounds the leakage without them"
             )
         plain = exact and init is None and accelerate == "auto"
-        chosen = method or ("ccp" if self.constraints else COLUMNS if plain else "aem")
-        return chosen
+        return method or ("ccp" if self.constraints else COLUMNS if plain else "aem")
 
     @declared
     def bound(self, *, gap: Gap = 1e-6, time_limit: TimeLimit = 60.0) -> FunnelBound:
