@@ -8,6 +8,7 @@ lists, and learns which of its own people each party has. Private set intersecti
 
 import hashlib
 import hmac
+import unicodedata
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -38,11 +39,12 @@ def digests(identifiers: Sequence[str], secret: bytes) -> Words:
     """
     if len(secret) < 16:
         raise DataError("the secret for aligning rows has fewer than 16 bytes: `cvxpriv keys init` makes one of 32")
+    identifiers = [unicodedata.normalize("NFC", one) for one in identifiers]  # one letter has several spellings
     if "" in identifiers:
         raise DataError("the identifier column has empty cells: leave those rows out")
     if len(set(identifiers)) < len(identifiers):
         raise DataError("the identifier column names a row twice: each row needs an identifier of its own")
-    hashed = b"".join(hmac.digest(secret, one.encode(), hashlib.sha256) for one in identifiers)
+    hashed = b"".join(hmac.digest(secret, one.encode(errors="surrogatepass"), hashlib.sha256) for one in identifiers)
     return np.frombuffer(hashed, dtype="<u8")
 
 

@@ -6,6 +6,7 @@ certificate of the connection, never off a message. Each party has one session a
 before, and the openings and the request that was not answered are sent again.
 """
 
+import re
 import secrets
 import threading
 from collections import deque
@@ -17,7 +18,7 @@ from typing import Any
 from cvxpriv.distributed.carriers import HOLDER, MessageLog, require_willing
 from cvxpriv.distributed.keys import Keys
 from cvxpriv.distributed.messages import Envelope, Message, Vocabulary
-from cvxpriv.errors import CvxprivError, DataError, MessageRefused, ModelError, PartyError
+from cvxpriv.errors import CvxprivError, DataError, MessageRefused, ModelError, PartyError, shown
 
 try:
     from pyarrow import flight
@@ -30,6 +31,8 @@ __all__ = ["EXCHANGE", "HOLD", "FlightHolder"]
 EXCHANGE, HOLD = "exchange", 5.0
 #: Seconds that parties are given to fetch the end of a run.
 FAREWELL = 1.0
+#: A host by its name or number, and a port.
+_ADDRESS = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
 
 
 @dataclass
@@ -188,8 +191,17 @@ def _same(one: Message, other: Message) -> bool:
     return all(one.vectors[name].tobytes() == other.vectors[name].tobytes() for name in one.vectors)
 
 
+def place_of(name: str, address: Any) -> str:
+    """Return the location of an address HOST:PORT; raises DataError where it is none."""
+    found = _ADDRESS.fullmatch(address) if isinstance(address, str) else None
+    if found is None or int(found[1]) > 65535:
+        raise DataError(f"{name}={shown(address)} is no address: give HOST:PORT")
+    return f"grpc+tls://{address}"
+
+
 def _server(listen: str, keys: Keys, exchange: Callable[[str, Any], bytes]) -> Any:
     """Return a server that listens; only members of the team get through to `exchange`."""
+    place = place_of("listen", listen)
 
     class Server(flight.FlightServerBase):  # type: ignore[misc]
         def do_action(self, context: Any, action: Any) -> Any:
@@ -203,7 +215,7 @@ def _server(listen: str, keys: Keys, exchange: Callable[[str, Any], bytes]) -> A
 
     try:
         return Server(
-            f"grpc+tls://{listen}",
+            place,
             tls_certificates=[(keys.certificate, keys.key)],
             verify_client=True,
             root_certificates=keys.authority,

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from cvxpriv.distributed.carriers import HOLDER, MessageLog, Role, refusal
-from cvxpriv.distributed.flight_holder import EXCHANGE, HOLD
+from cvxpriv.distributed.flight_holder import EXCHANGE, HOLD, place_of
 from cvxpriv.distributed.keys import Keys
 from cvxpriv.distributed.messages import Envelope, Message
-from cvxpriv.errors import CvxprivError, MessageRefused, ModelError, PartyError, shown
+from cvxpriv.errors import CvxprivError, MessageRefused, ModelError, PartyError
 
 try:
     from pyarrow import flight
@@ -53,6 +53,8 @@ def serve(
 
     Raises
     ------
+    DataError
+        `join` is no address.
     PartyError
         The orchestrator was not reached in time, or does not admit this party.
     MessageRefused
@@ -73,7 +75,7 @@ def serve(
         except (flight.FlightUnavailableError, flight.FlightTimedOutError) as error:
             if time.monotonic() - lost > wait:
                 reason = str(error).splitlines()[0][:200]
-                raise PartyError(f"join={shown(join)} was not reached within {wait:g} seconds: {reason}") from error
+                raise PartyError(f"join={join!r} was not reached within {wait:g} seconds: {reason}") from error
             time.sleep(PAUSE)
 
 
@@ -96,16 +98,13 @@ class _Connection:
         self.role, self.name, self.log = role, keys.name, log
         self.session, self.sequence = "", 0
         self.options = flight.FlightCallOptions(timeout=HOLD + MARGIN)
-        try:
-            self.client = flight.FlightClient(
-                f"grpc+tls://{join}",
-                tls_root_certs=keys.authority,
-                cert_chain=keys.certificate,
-                private_key=keys.key,
-                override_hostname=holder,
-            )
-        except Exception as error:
-            raise PartyError(f"join={shown(join)} is no address: give HOST:PORT") from error
+        self.client = flight.FlightClient(
+            place_of("join", join),
+            tls_root_certs=keys.authority,
+            cert_chain=keys.certificate,
+            private_key=keys.key,
+            override_hostname=holder,
+        )
 
     def call(self, message: Message, fresh: bool = False) -> Message:
         """Send a message and return the next request."""

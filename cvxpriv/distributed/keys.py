@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cvxpriv.errors import DataError, ModelError, shown
+from cvxpriv.numerics.arguments import finite_double
 from cvxpriv.reports.files import PathLike, plain_file
 
 try:
     from cryptography import x509
+    from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
 except ImportError as error:
@@ -97,8 +99,8 @@ def add_member(folder: PathLike, name: str, days: float = 90.0) -> Path:
         raise DataError(
             f"name={shown(name)} is no name of a member: give small letters, digits and hyphens, at most 40"
         )
-    if not 0.0 < days <= AUTHORITY_DAYS:
-        raise DataError(f"days={days!r} is no time that a certificate is good for: give 1 to {AUTHORITY_DAYS}")
+    if not 0.0 < finite_double(days) <= AUTHORITY_DAYS:
+        raise DataError(f"days={shown(days)} is no time that a certificate is good for: give 1 to {AUTHORITY_DAYS}")
     home = Path(folder)
     signing = serialization.load_pem_private_key(_read(home / AUTHORITY_KEY, "init"), password=None)
     if not isinstance(signing, ec.EllipticCurvePrivateKey):
@@ -118,7 +120,8 @@ def keys_in(folder: PathLike) -> Keys:
     Raises
     ------
     DataError
-        A file is missing or malformed, or others than the owner may read a secret.
+        A file is missing or malformed, the files do not belong together, the certificate is not good now, or others
+        than the owner may read a secret.
     """
     home = Path(folder)
     for secret in (KEY, ALIGNMENT):
@@ -127,12 +130,21 @@ def keys_in(folder: PathLike) -> Keys:
     found = {name: _read(home / name, "add") for name in (AUTHORITY, CERTIFICATE, KEY, ALIGNMENT)}
     try:
         certificate = x509.load_pem_x509_certificate(found[CERTIFICATE])
+        certificate.verify_directly_issued_by(x509.load_pem_x509_certificate(found[AUTHORITY]))
+        if serialization.load_pem_private_key(found[KEY], password=None).public_key() != certificate.public_key():
+            raise ValueError("the key is of another certificate")
         name = certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)[0].value
         alignment = bytes.fromhex(found[ALIGNMENT].decode().strip())
-    except (ValueError, IndexError) as error:
+    except (ValueError, TypeError, IndexError, InvalidSignature) as error:
         raise DataError(
-            f"{home} holds a malformed certificate or alignment.key: make the member's keys again"
+            f"{home} holds keys that are malformed or do not belong together: remove it, and make them again"
         ) from error
+    begin, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    if not begin <= datetime.datetime.now(datetime.UTC) <= end:
+        raise DataError(
+            f"the certificate in {home} is good from {begin:%F %R} to {end:%F %R} UTC, and it is not that time here: "
+            "set the clock, or remove the folder and make the keys again"
+        )
     return Keys(str(name), found[AUTHORITY], found[CERTIFICATE], found[KEY], alignment)
 
 

@@ -13,6 +13,9 @@ import numpy as np
 from cvxpriv.errors import CvxprivError, DataError, ModelError, shown
 from cvxpriv.numerics.arrays import Array
 
+#: Most worker processes: each is a whole Python.
+MOST_WORKERS = 1000
+
 
 def require_seed(seed: object) -> None:
     """Refuse a value that is not a seed."""
@@ -58,14 +61,15 @@ def few(name: str, values: Iterable[Any], most: int) -> list[Any]:
 
 def require_workers(n_jobs: int) -> None:
     """Check a number of worker processes."""
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0 or n_jobs < -1:
-        raise ModelError(f"n_jobs={shown(n_jobs)} is no number of workers: pass 1, 2, ... or -1 for one per core")
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or not (n_jobs == -1 or 1 <= n_jobs <= MOST_WORKERS):
+        raise ModelError(
+            f"n_jobs={shown(n_jobs)} is no number of workers: pass 1 to {MOST_WORKERS:,}, or -1 for one per core"
+        )
 
 
 def require_callback(callback: object, n_jobs: int) -> None:
     """Refuse a callback that cannot be called."""
-    if n_jobs == 0:
-        raise ModelError("n_jobs=0 is no number of processes: pass 1, or -1 for one a core")
+    require_workers(n_jobs)
     if callback is not None and (not callable(callback) or n_jobs != 1):
         raise ModelError(
             f"callback={shown(callback)} with n_jobs={shown(n_jobs)}: pass a function, and n_jobs=1 to call it here"

@@ -165,8 +165,9 @@ def _require_private(
 
 def _seeds(seed: int | Sequence[int]) -> list[int]:
     listed = [seed] if isinstance(seed, (int, np.integer)) else few("seed", seed, MOST_TASKS)
-    if not listed or any(isinstance(one, bool) or not isinstance(one, (int, np.integer)) or one < 0 for one in listed):
-        raise ModelError(f"seed={shown(seed)} is no seed: pass a whole number >= 0, or several")
+    wrong = any(isinstance(one, bool) or not isinstance(one, (int, np.integer)) or one < 0 for one in listed)
+    if wrong or not listed or len(set(listed)) < len(listed):
+        raise ModelError(f"seed={shown(seed)} is no seed: pass a whole number >= 0, or several that differ")
     return [int(one) for one in listed]
 
 

@@ -99,6 +99,8 @@ def _sparse(value: Any) -> Any:
 
 FORMAT = "cvxpriv sweep 1"
 KEY_BYTES = 32
+#: Entries of a row that a sweep reads, and their kinds.
+_HELD = {"task": str, "data": str, "status": str, "versions": dict, "warnings": list, "facts": (dict, type(None))}
 _BEGINNING = f'{{"format": "{FORMAT}"'.encode()
 
 
@@ -227,7 +229,7 @@ def _row(line: bytes) -> dict[str, Any] | None:
         return None
     if not isinstance(row, dict) or row.get("format") != FORMAT or row.pop("check", None) != _check(row):
         return None
-    return row
+    return row if all(isinstance(row.get(name), kind) for name, kind in _HELD.items()) else None
 
 
 def _check(row: Mapping[str, Any]) -> str:

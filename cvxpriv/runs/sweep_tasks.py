@@ -66,7 +66,8 @@ def choices_of(model: type[Any], grid: Mapping[str, Any], *, private: bool) -> l
     """
     solve = getattr(model, "solve_private" if private else "solve", None)
     if not isinstance(model, type) or solve is None:
-        raise ModelError(f"model={shown(model)} is no class with a {'solve_private' if private else 'solve'}")
+        remedy = ": leave budget out, or name a learner" if private else ""
+        raise ModelError(f"model={shown(model)} is no class with a {'solve_private' if private else 'solve'}{remedy}")
     posed, solved = _keywords(model.__init__), _keywords(solve)
     declared = {one.name: one for one in (*options_of(solve), *options_of(model.__init__))}
     needed = set(needed_data(model))

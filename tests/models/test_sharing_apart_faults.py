@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,9 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Keys]:
     folder = create_team(tmp_path_factory.mktemp("keys") / "team")
     found = {name: keys_in(add_member(folder, name)) for name in ("label-holder", "a", "b", "c")}
     other = create_team(folder.parent / "other")
-    past = keys_in(add_member(folder, "late", days=1e-9))
+    late = add_member(folder, "late", days=1e-9)
+    own = {kind: (late / f"certificate.{end}").read_bytes() for kind, end in (("certificate", "pem"), ("key", "key"))}
+    past = replace(found["c"], name="late", **own)
     return {**found, "stranger": keys_in(add_member(other, "a")), "expired": past}
 
 

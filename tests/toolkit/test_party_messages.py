@@ -17,6 +17,7 @@ from hypothesis import given, settings, strategies as st
 from cvxpriv.distributed import messages
 from cvxpriv.distributed.alignment import common_rows, digests
 from cvxpriv.distributed.checkpoint import FILE, Checkpoint, hold, read_checkpoint, write_checkpoint
+from cvxpriv.distributed.flight_holder import place_of
 from cvxpriv.distributed.keys import add_member, create_team, keys_in
 from cvxpriv.distributed.messages import PROTOCOL, Envelope, Kind, Message, Text, Vector, Vocabulary
 from cvxpriv.distributed.participant import Allowance, Participant
@@ -133,6 +134,33 @@ def test_secrets_are_their_owner_s_alone_and_are_never_replaced(tmp_path: Path) 
         keys_in(own)
 
 
+def test_keys_that_do_not_belong_together_or_are_not_good_now_are_told(tmp_path: Path) -> None:
+    team = create_team(tmp_path / "team")
+    own, other = add_member(team, "a"), add_member(create_team(tmp_path / "other"), "a")
+    for name in ("authority.pem", "certificate.pem", "certificate.key"):
+        kept = (own / name).read_bytes()
+        for wrong in (b"no key", (other / name).read_bytes()):
+            (own / name).write_bytes(wrong)
+            with pytest.raises(DataError, match="do not belong together"):
+                keys_in(own)
+        (own / name).write_bytes(kept)
+    assert keys_in(own).name == "a"
+    with pytest.raises(DataError, match="it is not that time here: set the clock"):
+        keys_in(add_member(team, "late", days=1e-9))
+    for days in ("x", True, 0.0, float("nan")):
+        with pytest.raises(DataError, match="is no time"):
+            add_member(team, "b", days=days)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "address", ["", "x", "127.0.0.1", "a:b:c", "h:99999", "h:-1", "h:80/..", "u@h:80", "::1:80", 80]
+)
+def test_what_is_no_address_is_refused_before_anything_is_reached(address: Any) -> None:
+    with pytest.raises(DataError, match=r"join=.* is no address: give HOST:PORT"):
+        place_of("join", address)
+    assert [place_of("join", one)[-7:] for one in ("h.example:8815", "[::1]:0")] == ["le:8815", "[::1]:0"]
+
+
 @pytest.mark.parametrize("name", ["", "../b", "A", "a b", "-a", "a" * 41])
 def test_a_member_s_name_is_plain(tmp_path: Path, name: str) -> None:
     with pytest.raises(DataError, match="is no name"):
@@ -145,6 +173,7 @@ def test_rows_are_aligned_by_keyed_hashes_that_tell_nothing_without_the_key() ->
     rows = [[people[name][place] for place in places] for name, places in found.items()]
     assert sorted(rows[0]) == ["p2", "p4"]
     assert rows[0] == rows[1] == rows[2]
+    assert digests(["\u00e9"], b"k" * 16).tolist() == digests(["e\u0301"], b"k" * 16).tolist()  # one letter, é
     assert not np.isin(digests(["p2"], b"l" * 16), digests(["p2"], b"k" * 16)).any()
 
 

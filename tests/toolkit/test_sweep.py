@@ -28,7 +28,7 @@ from cvxpriv.errors import DataError, ModelError, PrivacyError
 from cvxpriv.models import ISTDP, ADMMSharing, InferenceAsService, PrivacyFunnel, RecycledADMM
 from cvxpriv.privacy import GaussianNoise
 from cvxpriv.reports.progress import Pace
-from cvxpriv.runs import sweep_workers
+from cvxpriv.runs import sweep_checkpoint, sweep_workers
 from cvxpriv.runs.sweep_checkpoint import CheckpointWarning, digest, opened
 from cvxpriv.runs.sweep_tasks import Task
 from cvxpriv.runs.sweep_workers import Fitted, Order, fit
@@ -119,7 +119,9 @@ def test_learners_take_a_tuple() -> None:
         ({"p_sx": [TABLE]}, "p_sx is no option"),
         ({"solver": [print]}, "cannot be told from another"),
         ({"seed": [-1]}, "is no seed"),
+        ({"seed": [0, 0]}, "several that differ"),
         ({"n_jobs": 0}, "no number of workers"),
+        ({"n_jobs": 10**9}, "no number of workers: pass 1 to 1,000"),
         ({"backend": "ray"}, "is not known"),
         ({"scheduler": "tcp://127.0.0.1:1"}, "pass backend='dask' too"),
     ],
@@ -156,12 +158,20 @@ def test_a_torn_last_line_is_done_again_wherever_it_is_torn(tmp_path: Path) -> N
         assert len(_lines(path)) == 4
 
 
+def _checked(lines: bytes, **changed: Any) -> bytes:
+    """Return the first line with other entries, and the sum that belongs to them."""
+    row = {**json.loads(lines.splitlines()[0]), **changed}
+    del row["check"]
+    return json.dumps({**row, "check": sweep_checkpoint._check(row)}).encode() + b"\n"
+
+
 def test_files_that_are_no_checkpoint_are_refused_and_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     cpv.sweep(Lottery, TABLE, weight=[1.0, 2.0], checkpoint=path)
     damaged = path.read_bytes().replace(b'"seed": ', b'"seed": 1', 1)
     for content, said in (
         (damaged, "line 1, is no row"),
+        (_checked(path.read_bytes(), versions=[1]), "line 1, is no row"),
         (b"a,b\n1,2\n", "line 1, is no row"),
         (b'{"format": "cvxpriv run"}', "of another kind"),
     ):
