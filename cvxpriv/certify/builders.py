@@ -38,7 +38,7 @@ class Builder:
             return function()
         except CvxprivError:
             raise
-        except Exception as error:  # the user's own code: whatever it raises is about their function
+        except (Exception, SystemExit) as error:  # the user's own code: whatever it raises is about their function
             raise DataError(
                 f"{self.name} of {self.source} raised {type(error).__name__}: {error}; "
                 "it must take no argument and return a cvxpy problem"
@@ -116,7 +116,7 @@ def load_module(source: str) -> ModuleType:
         return _from_file(Path(source)) if source.endswith(".py") else importlib.import_module(source)
     except FileNotFoundError as error:
         raise DataError(f"{source!r} cannot be read: check the path") from error
-    except Exception as error:  # the user's own code may raise anything
+    except (Exception, SystemExit) as error:  # the user's own code may raise anything
         raise DataError(f"{source} cannot be loaded ({type(error).__name__}: {error}): mend it first") from error
 
 

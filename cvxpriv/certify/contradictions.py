@@ -228,7 +228,7 @@ def _without_ray(table: _Table, claims: Sequence[int]) -> None:
         answer = table.answers[k]
         sign = 1.0 if table.maximise else -1.0
         gain = max((sign * (value - answer.objective) for value in growth.values), default=0.0)
-        if gain > table.tolerances.wrong_objective * max(1.0, abs(answer.objective)):
+        if gain > table.tolerances.wrong_objective * max(1.0, abs(answer.objective)) and table.proofs.priced:
             what = f"but feasible points of larger entries are better: {growth}"
             table.verdicts[k] = Verdict(_off_by_far(answer), f"claims {answer.status}, {what}")
     if growth.endless(table.tolerances.agree, table.maximise):

@@ -114,6 +114,11 @@ class Proofs:
         """Return whether there are feasible points with room around them."""
         return bool(self._asked(roomy))
 
+    @cached_property
+    def priced(self) -> bool:
+        """Return whether multipliers are finite: without room in a curved cone, rounding may buy any value."""
+        return bool(self._asked(partial(roomy, curved=True)))
+
     def inhabited(self, starts: Sequence[Values]) -> bool:
         """Return whether a feasible point is known: with room around it, or one of these, moved onto affine rows."""
         if self.roomy:

@@ -83,17 +83,19 @@ class _Rivals:
     def gain(self, answer: Answer, usable: float) -> tuple[float, float]:
         """Return how much better than an answer a point of this quality is once feasible, and the size of its value.
 
-        It is infinite where there is none.
+        Where there is none, the best points of larger and larger boxes stand for it; without them it is infinite.
         """
         known = [(x, value) for x, value, off in self.points if off <= usable and np.isfinite(value)]
-        if not known:
-            return np.inf, 1.0
-        own, best = self.sign * answer.objective, min(value for _, value in known)
+        boxed = [] if known else [self.sign * value for value in self.proofs.growth(answer.size).values]
+        own, best = (
+            self.sign * answer.objective,
+            min((value for _, value in known), default=min(boxed, default=-np.inf)),
+        )
         gain = own - best
-        if gain > 0.0 and answer.infeasibility <= ROUNDED:
+        if known and gain > 0.0 and answer.infeasibility <= ROUNDED:
             start = self.yardstick.point(answer.values or {})
             gain = max(own - self._value(beside) for x, _ in known for beside in [start, *self._beside(start, x)])
-        return gain, max(1.0, abs(best))
+        return gain, max(1.0, abs(best)) if np.isfinite(best) else 1.0
 
     def _beside(self, start: Array, x: Array) -> Iterator[Array]:
         """Yield the nearest feasible points to a point: itself, or one towards the inside and one towards the start."""

@@ -15,6 +15,7 @@ from typing import Any
 
 import cvxpy as cp
 import cvxpy.lin_ops.lin_utils as identifiers
+import numpy as np
 from cvxpy.atoms.elementwise import logic
 from cvxpy.constraints.exponential import OpRelEntrConeQuad, RelEntrConeQuad
 from cvxpy.reductions.cone2cone.approx import OpRelEntrConeQuad_canon, RelEntrConeQuad_canon
@@ -79,13 +80,16 @@ def _in_numbers(node: Any, args: list[Any]) -> tuple[Any, list[Any]]:
     """Return a boolean function as a number, with constraints that make it 0 or 1 where its arguments are."""
     if isinstance(node, logic.Not):
         return 1 - args[0], []
-    value = cp.Variable(node.shape, boolean=True)
-    total = sum(args[1:], args[0])
+    value, pairs = cp.Variable(node.shape, boolean=True), cp.Variable(node.shape, integer=True)
+    total, known = sum(args[1:], args[0]), [arg.value for arg in args]
+    if all(one is not None for one in known):
+        whole = [np.round(one) for one in known]
+        value.save_value(node.numeric(whole))
+        pairs.save_value((sum(whole) - value.value) / 2)
     if isinstance(node, logic.And):
         return value, [*(value <= arg for arg in args), value >= total - (len(args) - 1)]
     if isinstance(node, logic.Or):
         return value, [*(value >= arg for arg in args), value <= total]
-    pairs = cp.Variable(node.shape, integer=True)
     return value, [total == 2 * pairs + value, pairs >= 0, pairs <= len(args) // 2]
 
 
@@ -128,11 +132,13 @@ def real_and_continuous(problem: cp.Problem, names: Mapping[str, Any]) -> Plain:
     >>> real_and_continuous(cp.Problem(cp.Minimize(x), [x >= 1]), {}).off
     {'x is allowed': 0.2}
     """
-    empty = [variable.name() for variable in problem.variables() if variable.value is None]
-    if empty:
+    if empty := [variable.name() for variable in problem.variables() if variable.value is None]:
         ended = f" (the last solve ended as {problem.status})" if problem.status else ""
         raise ModelError(f"variable {empty[0]!r} has no value: assign one or solve first{ended}")
     whole = lifted(problem)
+    if any(variable.value is None for variable in whole.variables()):
+        what = "an inner problem or an approximate cone has variables of its own, and these have no values"
+        raise ModelError(f"{what}: assign them, write the cone as rel_entr(x, y) <= z, or cross-check the problem")
     if is_complex(whole):
         form = real_form(whole)
         form.place()

@@ -66,9 +66,11 @@ def test_a_function_that_returns_no_problem_is_refused() -> None:
 
 
 def test_a_function_that_raises_is_the_users_error(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text("def build():\n    raise RuntimeError('no data')\n")
+    (tmp_path / "mine.py").write_text("def build():\n    raise RuntimeError('no data')\n\ndef ends():\n    exit(5)\n")
     with pytest.raises(DataError, match=r"build of .*mine.py raised RuntimeError: no data"):
         builder_named(f"{tmp_path}/mine.py:build")()
+    with pytest.raises(DataError, match="ends of .*mine.py raised SystemExit: 5"):
+        builder_named(f"{tmp_path}/mine.py:ends")()
 
 
 TWO = "def first(size=2): ...\n\ndef second(): ...\n\ndef third(size): ...\n\ndef _own(): ...\n"

@@ -119,6 +119,24 @@ def test_a_point_where_curves_touch_is_right_though_no_multipliers_prove_it(ball
     assert table.loc["outside", "verdict"] == "WRONG"
 
 
+def test_the_best_point_is_not_wrong_though_its_cone_has_no_room_and_no_solver_answers() -> None:
+    x = cp.Variable(2, name="x")
+    rows = [cp.quad_over_lin(x[0], x[1]) <= 0]  # Duffin's: x[0] is zero
+    points = {"right": {x: [0.0, 1.0]}, "outside": {x: [0.2, 1.0]}, "worse": {x: [0.0, 1.1]}}
+    problem = cp.Problem(cp.Minimize(cp.exp(-x[0]) + cp.abs(x[1] - 1)), rows)
+    verdicts = crosscheck(problem, ["ECOS"], answers=points).verdicts
+    assert [verdicts[name].verdict == "WRONG" for name in points] == [False, True, True]
+
+
+def test_rounding_in_large_entries_makes_no_point_wrong_where_multipliers_are_infinite() -> None:
+    x, one = cp.Variable(2, name="x"), np.eye(3)
+    matrix = x[0] * one[[1, 0, 2]] + x[1] * np.diag(one[1]) + np.diag(one[2])
+    problem = cp.Problem(cp.Minimize(x[0]), [matrix >> 0])  # x[0] is zero; any other misses by 1e-9 at x[1] = 1e9
+    said = {"right": {x: [0.0, 1.0]}, "endless": Stored(None, status="unbounded", solver="CLARABEL")}
+    verdicts = crosscheck(problem, ["SCS"], answers=said).verdicts
+    assert [verdicts[name].verdict for name in said] == ["agrees", "failed"]
+
+
 def test_a_point_of_a_problem_that_is_empty_by_a_hair_is_loose_whoever_else_is_asked() -> None:
     x = cp.Variable(2, name="x")
     problem = cp.Problem(cp.Minimize(x[1]), [x[0] >= 1 + 1e-7, x[0] <= 1, x[1] >= x[0]])

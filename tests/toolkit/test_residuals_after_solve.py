@@ -111,6 +111,20 @@ def test_an_indicator_is_a_constraint() -> None:
     assert cpv.residuals(problem).primal == pytest.approx(0.5, abs=ROUNDING)
 
 
+def test_boolean_functions_take_the_values_of_their_arguments_and_approximate_cones_say_what_lacks() -> None:
+    a, b = (cp.Variable(boolean=True, name=name) for name in "ab")
+    problem = cp.Problem(cp.Maximize(cp.logic.Xor(a, b) + cp.logic.And(a, b)), [cp.logic.Or(a, b) <= a])
+    a.save_value(1 - 1e-9)
+    b.save_value(1 - 1e-9)  # cvxpy's own parity of these is 1.99
+    found = cpv.residuals(problem)
+    assert (found.objective, found.primal) == (1.0, pytest.approx(0.0, abs=1e-8))
+    x, z = cp.Variable(name="x"), cp.Variable(name="z")
+    x.value, z.value = 1.0, 0.0
+    cone = cp.constraints.RelEntrConeQuad(x, cp.Constant(1.0), z, 3, 3)
+    with pytest.raises(cpv.ModelError, match="variables of its own"):
+        cpv.residuals(cp.Problem(cp.Minimize(z), [cone]))
+
+
 def test_a_sparse_variable_is_measured_without_a_warning(recwarn: pytest.WarningsRecorder) -> None:
     X = cp.Variable((2, 2), name="X", sparsity=(np.array([0, 1]), np.array([1, 1])))
     X.save_value(np.array([[0.0, 1.0], [0.0, 2.0]]))

@@ -228,6 +228,7 @@ class Found:
     bound: float = float("nan")
     direction: Values | None = None
     empty: bool = False
+    priced: bool = True
 
     def inhabited(self, starts: object) -> bool:
         return not self.empty
@@ -356,6 +357,7 @@ def test_where_values_grow_without_a_ray_the_point_is_wrong_and_the_claim_loose(
     # The gains fall away, as those of 1/x do: the point is not best, and nothing is said for the claim.
     assert settled(solved("A"), bare, found=Found(values=(0.1, 0.01, 0.001))) == ["WRONG", "failed"]
     assert settled(solved("A"), bare, found=Found(values=(1.0, 1.0, 1.0))) == ["agrees", "failed"]
+    assert settled(solved("A"), bare, found=Found(values=(0.1, 0.01, 0.001), priced=False)) == ["agrees", "failed"]
     assert settled(bare, found=Found(values=(0.0, -1.0))) == ["failed"]  # the last box could not be solved
 
 
