@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cvxpriv_models.privacy_funnel.pricing import FunnelPricing
-from cvxpriv_models.privacy_funnel.stored_bound import stored_bound
+from cvxpriv_models.privacy_funnel.run import stored_bound
 
 import cvxpriv as cpv
 from cvxpriv import datasets

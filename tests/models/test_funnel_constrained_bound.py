@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from cvxpriv_models.inference_service.priced_constraints import PricedConstraints
 from cvxpriv_models.privacy_funnel.column_constraints import ColumnConstraints
-from cvxpriv_models.privacy_funnel.stored_bound import stored_bound
+from cvxpriv_models.privacy_funnel.run import stored_bound
 from scipy.optimize import linprog
 from scipy.special import entr
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from cvxpriv_models.privacy_funnel import costed_certificates
 from cvxpriv_models.privacy_funnel.bound import FunnelBound
-from cvxpriv_models.privacy_funnel.stored_bound import stored_bound
+from cvxpriv_models.privacy_funnel.run import stored_bound
 from scipy.optimize import linprog
 from scipy.special import entr
 

@@ -16,9 +16,8 @@ import pytest
 from cvxpriv.certify import solver_answers, task
 from cvxpriv.certify.answers import Answer, Stored
 from cvxpriv.certify.bug_scripts import Trial
-from cvxpriv.certify.bugs import bug_report
+from cvxpriv.certify.bugs import bug_report, problem_of_program, rounded, with_blocks, with_columns
 from cvxpriv.certify.check import crosscheck
-from cvxpriv.certify.cone_problems import problem_of_program, rounded, with_blocks, with_columns
 from cvxpriv.certify.corpus.liars import LIARS, softmin
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt.conic.program import ConeProgram

@@ -13,8 +13,7 @@ from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.blocks.refinement import Refinement, Round, solve_refined
 from cvxpriv.certify import crosscheck
 from cvxpriv.divergences import FDivergence, divergence
-from cvxpriv.divergences.tangents import refined, starting_points, tangents
-from cvxpriv.divergences.term import DivergenceTerm, TermForm
+from cvxpriv.divergences.term import DivergenceTerm, TermForm, refined, starting_points, tangents
 from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.solvers.chain import Attempt, Solution
