@@ -3,8 +3,6 @@
 Every message names the argument, the value that came, what was expected, and the remedy.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 import sys

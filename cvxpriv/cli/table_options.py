@@ -1,7 +1,5 @@
 """Options that read a joint table, and those that put noise in its counts before anything is computed from them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -23,9 +23,9 @@ A block declares it without asking which of the two applies::
     )
 
 p f(q/p) is the largest of its tangents (f(t) - t f'(t)) p + f'(t) q, t > 0, whatever convex f is. A few of them for
-each cell make a linear program whose value is a bound from below; the true objective at its solution is a bound from above.
-New tangents go to the cell's own t = q/p and halfway (in log t) to its neighbours on both sides: an interval's error
-falls by 16 a round, and 3 to 8 rounds close the gap to 1e-7 for all built-in divergences.
+each cell make a linear program whose value is a bound from below; the true objective at its solution is a bound from
+above. New tangents go to the cell's own t = q/p and halfway (in log t) to its neighbours on both sides: an interval's
+error falls by 16 a round, and 3 to 8 rounds close the gap to 1e-7 for all built-in divergences.
 """
 
 from collections.abc import Callable, Mapping

@@ -4,8 +4,6 @@ Which cells occur tells of the records. A table that is to be published with noi
 any record was seen.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Mapping, Sequence

@@ -44,19 +44,14 @@ def advance(state: State, p: Array, s: Array, target: float) -> State:
     Returns: With phi, log r, log w solved for the new u, and the model's multiplier. A start whose step fails is as it
     was.
     """
-    state = _with_memory(state)
     count, rows, columns = state["log_u"].shape
+    state = {"damping": np.full(count, _FIRST_DAMPING), "rest": np.zeros(count), **state}
     size = max(1, _CHUNK // (rows * columns * len(s)))
     parts = [
         _advance({key: value[k : k + size] for key, value in state.items()}, p, s, target)
         for k in range(0, count, size)
     ]
     return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
-
-
-def _with_memory(state: State) -> State:
-    count = len(state["lam"])
-    return {"damping": np.full(count, _FIRST_DAMPING), "rest": np.zeros(count), **state}
 
 
 def _advance(state: State, p: Array, s: Array, target: float) -> State:

@@ -108,8 +108,5 @@ def usual_size(size_x: int, constraints: Sequence[tuple[str, Constraint]]) -> in
     ready = [constraint for _, constraint in constraints if isinstance(constraint, ReadyConstraint)]
     if len(ready) < len(constraints) or any(one.kind not in ON_COLUMNS for one in ready):
         return size_x + 1
-    return size_x + 1 + sum(_is_one_sum(one) for one in ready)
-
-
-def _is_one_sum(constraint: ReadyConstraint) -> bool:
-    return constraint.kind == "maximal_leakage" or bool(constraint.parameters.get("average", False))
+    sums = [one for one in ready if one.kind == "maximal_leakage" or one.parameters.get("average", False)]
+    return size_x + 1 + len(sums)

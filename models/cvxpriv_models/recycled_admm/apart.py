@@ -161,8 +161,11 @@ class ConsensusApart:
         self.passes, self.latest = 0, {}
         with saved_if_lost(save, lambda: (self.passes, self.latest)):
             ready = self._begin("begin", problem, (chosen, variant, gamma))
-            first = self._usual_eta(ready, gamma if chosen in RECYCLING else None) if eta is None else eta
-            table = penalty_table(chosen, variant, first, growth, eta_cap, max_iter, problem.nodes, MAX_ITER)
+            if eta is None:
+                least, largest = ([one.number(name) for one in ready.values()] for name in ("least", "largest"))
+                recycled = gamma if chosen in RECYCLING else None
+                eta = fastest_eta(problem.network, min(least), max(largest), recycled)
+            table = penalty_table(chosen, variant, eta, growth, eta_cap, max_iter, problem.nodes, MAX_ITER)
             planned = tuple(table[-1].tolist())
             settings = Settings(chosen, variant, "closed_form", gamma, len(table), tol, planned, False)
             context = Context(ClosedForm(), History(), with_bar(callback, len(table), "passes", progress))
@@ -312,10 +315,6 @@ class ConsensusApart:
                 "--range, --category and --positive"
             )
         return answers
-
-    def _usual_eta(self, ready: dict[str, Message], gamma: float | None) -> float:
-        least, largest = ([one.number(name) for one in ready.values()] for name in ("least", "largest"))
-        return fastest_eta(self.problem.network, min(least), max(largest), gamma)
 
     def _odd(self) -> Update:
         """Return the step in which every node publishes f(2k-1)."""
