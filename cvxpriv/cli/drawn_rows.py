@@ -97,7 +97,7 @@ class Drawing:
         if dropped := len(frame) - len(released):
             where = ", ".join(mechanism.inputs.columns)
             lines.append(
-                paragraph(f"{dropped:,} rows were dropped: {where} is missing there, or the mechanism does not know it")
+                paragraph(f"Rows dropped: {dropped:,}. {where} is missing there, or the mechanism does not know it.")
             )
         lines.append(_figures(mechanism))
         if found is not None:

@@ -234,7 +234,7 @@ def _readme(document: Mapping[str, Any], book: Codebook, matrix: Array) -> str:
         f"{document['rows']:,} rows. The column {document['column']!r} of {ROWS} is drawn in place of "
         f"{', '.join(document['columns'])}: {matrix.shape[0]} symbols, {matrix.shape[1]} outputs."
     )
-    left_out = f"{document['left_out']:,} further rows were left out: a value is missing there, or it has no symbol."
+    left_out = f"Rows left out: {document['left_out']:,}. A value is missing there, or it has no symbol."
     kept = f"Columns kept as they are: {', '.join(document['kept'])}." if document["kept"] else ""
     alike: dict[tuple[str, str], list[int]] = {}
     for place in np.flatnonzero(book.counts):

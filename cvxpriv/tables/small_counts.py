@@ -22,7 +22,7 @@ from cvxpriv.numerics.arrays import Array, Flags, IntArray
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.joint import JointTable
 
-_DATE = re.compile(r"(?P<year>[12][0-9]{3}[-/.])?[0-9]{1,2}[-/.][0-9]{1,2}(?(year)|[-/.][12][0-9]{3}$)")
+_DATE = re.compile(r"(?P<year>[12][0-9]{3}[-/.])?[0-9]{1,2}[-/.][0-9]{1,2}(?(year)|[-/.][12][0-9]{3}(?=$|[T ]))")
 """A date whose year comes first, or last."""
 FEWEST = 30
 """Number of records below which a column of distinct values is nothing unusual."""
@@ -108,13 +108,13 @@ def require_repeated(table: JointTable) -> None:
             if 2 * len(values) > records:
                 raise DataError(
                     f"column {column!r} has {len(values):,} values in {records:,} records, most with a value of their "
-                    f"own: nothing can be estimated; {_remedy(column, values)}, or leave it out (an identifier?)"
+                    f"own: nothing can be estimated; leave it out (an identifier?), or {_remedy(column, values)}"
                 )
     if 2 * len(table.public) > records:
         column, values = _widest(table.public)
         raise DataError(
             f"{', '.join(table.public.columns)} make {len(table.public):,} symbols in {records:,} records, most with a "
-            f"symbol of their own: nothing can be estimated; {_remedy(column, values)}, or leave a column out"
+            f"symbol of their own: nothing can be estimated; leave a column out, or {_remedy(column, values)}"
         )
 
 

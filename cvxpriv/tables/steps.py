@@ -7,6 +7,7 @@ import bisect
 import itertools
 import math
 import operator
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
@@ -22,6 +23,8 @@ OTHER = "other"
 """The symbol that rare ones are merged into."""
 NAMED = 5
 """Number of strange values that a message names."""
+_TIMED = re.compile(r"([0-9]+[-/.][0-9]+[-/.][0-9]+)[T ]+[0-9]{1,2}:[0-9]{2}.*")
+"""A date, and a time of day behind it."""
 COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
     ">=": operator.ge,
@@ -91,7 +94,9 @@ class Bins:
 class First:
     """The first characters of a symbol, or with a negative length the last: the month of a date, a postcode's region.
 
-    >>> First("admitted", 7)("2024-03-31"), First("admitted", -4)("31.03.2024"), First("zip", 2)("01230")
+    A time of day behind a date does not count.
+
+    >>> First("admitted", 7)("2024-03-31"), First("admitted", -4)("31.03.2024 9:45"), First("zip", 2)("01230")
     ('2024-03', '2024', '01')
     """
 
@@ -99,6 +104,7 @@ class First:
     length: int
 
     def __call__(self, text: str) -> str:
+        text = _TIMED.sub(r"\1", text)
         return symbol(text[: self.length] if self.length > 0 else text[self.length :])
 
     @property
@@ -246,7 +252,7 @@ def numbers_in(texts: Sequence[str], column: str) -> list[float]:
     elif 2 * len(strange) > len(texts) > 1:
         remedy = "edges part numbers: take the first or last characters of texts, first:3 or last:4, or merge by name"
     else:
-        spelt = ",".join([*strange[:NAMED], "NA"])
+        spelt = ",".join(f'"{text}"' if "," in text else text for text in [*strange[:NAMED], "NA"])
         remedy = (
             f"where {they} for a missing value, say so: missing-text '{spelt}' (in place of "
             f"the usual spellings); or leave the bins and merge values by name"

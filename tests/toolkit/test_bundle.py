@@ -156,7 +156,7 @@ def test_the_bundle_says_how_many_rows_were_left_out(tmp_path: Path) -> None:
     people = pd.concat([PEOPLE, pd.DataFrame({"age": ["unknown"] * 3, "sex": ["F"] * 3, "ill": ["no"] * 3})])
     MECHANISM.bundle(people, tmp_path / "b", unseen="drop")
     assert json.loads((tmp_path / "b" / "bundle.json").read_text())["left_out"] == 3
-    assert "3 further rows were left out" in (tmp_path / "b" / "README.txt").read_text()
+    assert "Rows left out: 3. " in (tmp_path / "b" / "README.txt").read_text()
 
 
 def test_what_merged_symbols_hide_is_said_and_bounded() -> None:
