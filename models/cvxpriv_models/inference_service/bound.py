@@ -127,29 +127,16 @@ def bound(
 ) -> ServiceBound:
     """Bound the optimum of IAS (1), max I(S;U) - beta E[f(p(u)/p(u|y))], from both sides.
 
-    Parameters
-    ----------
-    table : Problem, JointTable, or array (|S|, |Y|)
-        P(S, Y), the product of P(S|Y) and P(Y); or a problem, which brings beta and the divergence.
-    beta : float
-        The weight of privacy, > 0.
-    divergence : str or FDivergence
-    gap : float
-        Relative: the bound is divided further while upper - lower exceeds gap * max(lower, 1e-3 nats).
-    time_limit : float
-        Seconds. When they are over, the bound that holds so far is returned.
-    constraints : tuple of (str, Constraint)
-        Those that are costs of columns (`PricedConstraints`) are part of both bounds; the others are in
-        `ServiceBound.left_out`.
+    `table`: P(S, Y), (|S|, |Y|), the product of P(S|Y) and P(Y); or a problem, which brings beta and the divergence.
+    `beta`: The weight of privacy, > 0.
+    `gap`: Relative: the bound is divided further while upper - lower exceeds gap * max(lower, 1e-3 nats).
+    `time_limit`: Seconds. When they are over, the bound that holds so far is returned.
+    `constraints`: Those that are costs of columns (`PricedConstraints`) are part of both bounds; the others are in
+    `ServiceBound.left_out`.
+    Raises DataError: The table is no joint distribution.
+    Raises ModelError: Another argument is out of range.
 
     A keyboard interrupt ends it with the best mechanism so far, and a bound that is looser and holds.
-
-    Raises
-    ------
-    DataError
-        The table is no joint distribution.
-    ModelError
-        Another argument is out of range.
 
     Examples
     --------

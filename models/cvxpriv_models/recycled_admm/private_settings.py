@@ -120,18 +120,9 @@ class Releases:
 class PrivateSettings:
     """The public choices behind a private run.
 
-    Attributes
-    ----------
-    method, perturbation, variant : str
-    gamma : float
-    max_iter : int
-    row_bound : float
-    node_tol : float
-        Exactness with which a node minimises, in the norm of the gradient.
-    C, reg : float
-        Weights of the problem.
-    eta : tuple of float
-        The penalties of the first pass, one a node.
+    `node_tol`: Exactness with which a node minimises, in the norm of the gradient.
+    `C`, `reg`: Weights of the problem.
+    `eta`: The penalties of the first pass, one a node.
     """
 
     method: str

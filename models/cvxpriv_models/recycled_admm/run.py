@@ -32,15 +32,7 @@ from .problem import Problem, checked_rows
 class Settings:
     """The options of `RecycledADMM.solve` that decide its result.
 
-    Attributes
-    ----------
-    method, variant, engine : str
-    gamma : float
-    max_iter : int
-    tol : float
-    eta : tuple of float
-        The penalties of the last pass that was planned, one a node.
-    accelerate : bool
+    `eta`: The penalties of the last pass that was planned, one a node.
     """
 
     method: str
@@ -57,14 +49,9 @@ class Settings:
 class Optimality:
     """The distance of a consensus from the centralised optimum f_c, found by exact Newton.
 
-    Attributes
-    ----------
-    distance : float
-        The largest ||f_i - f_c||.
-    relative : float
-        The same over ||f_c||.
-    excess : float
-        The objective (1) at the mean of the f_i, less its optimum.
+    `distance`: The largest ||f_i - f_c||.
+    `relative`: The same over ||f_c||.
+    `excess`: The objective (1) at the mean of the f_i, less its optimum.
     """
 
     distance: float
