@@ -31,16 +31,10 @@ ROUNDING = 8.0 * np.finfo(float).eps
 class SharingResiduals:
     """Distances of a point from optimality.
 
-    Attributes
-    ----------
-    primal : float
-        ||sum_m D_m x_m - z||.
-    stationarity : tuple of float
-        The distances dist(-D_m'y, lam dR_m(x_m)), one per party.
-    fit : float
-        The distance dist(y, weight dl(z)).
-    scales : tuple of float
-        Scales of the three: ||z||, the largest ||D_m'y||, and ||y||, each at least 1.
+    `primal`: ||sum_m D_m x_m - z||.
+    `stationarity`: The distances dist(-D_m'y, lam dR_m(x_m)), one per party.
+    `fit`: The distance dist(y, weight dl(z)).
+    `scales`: Scales of the three: ||z||, the largest ||D_m'y||, and ||y||, each at least 1.
     """
 
     primal: float

@@ -43,10 +43,7 @@ class NotPrivate(Fitted):
 
     Coefficients are the mean over the passes since the first release. Each party computes its own, and keeps them.
 
-    Attributes
-    ----------
-    seconds : float
-        Wall time; not in a file.
+    `seconds`: Wall time; not in a file.
     """
 
     seconds: float = field(default=float("nan"), metadata=UNSAVED)

@@ -34,12 +34,8 @@ BELOW = 25.0
 class Pace(NamedTuple):
     """The care with which a master goes.
 
-    Attributes
-    ----------
-    points : int
-        About how many points a grid of s has.
-    tau, factor : float
-        The first tau, and what it falls by in a stage.
+    `points`: About how many points a grid of s has.
+    `tau`, `factor`: The first tau, and what it falls by in a stage.
     """
 
     points: int

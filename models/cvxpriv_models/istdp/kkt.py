@@ -17,12 +17,8 @@ from cvxpriv.penalties import Penalty
 class SparseResiduals:
     """Distances of a point from stationarity.
 
-    Attributes
-    ----------
-    stationarity : ndarray, (d,)
-        One distance per coefficient.
-    intercept : float
-        The size |dL/dintercept|; 0 without one.
+    `stationarity`, (d,): One distance per coefficient.
+    `intercept`: The size |dL/dintercept|; 0 without one.
     """
 
     stationarity: Array

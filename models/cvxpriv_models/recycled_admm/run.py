@@ -63,15 +63,9 @@ class Optimality:
 class Fitted:
     """Fitted nodes, with all that predicting needs.
 
-    Attributes
-    ----------
-    parameters : ndarray, (N, d)
-        f_i(2k-1) of the last pass, in the order of `labels`.
-    loss_name : str
-    classes : ndarray, (2,), optional
-        The labels as the user gave them, of -1 and of 1; None for a residual loss.
-    labels : tuple
-        Labels of the nodes.
+    `parameters`, (N, d): f_i(2k-1) of the last pass, in the order of `labels`.
+    `classes`, (2,): The labels as the user gave them, of -1 and of 1; None for a residual loss.
+    `labels`: Labels of the nodes.
     """
 
     parameters: Array
