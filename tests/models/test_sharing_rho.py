@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cvxpriv_models.admm_sharing import ADMMSharing, rho
+from cvxpriv_models.admm_sharing import ADMMSharing, accelerated
 from cvxpriv_models.admm_sharing.apart import SharingApart
 from cvxpriv_models.admm_sharing.apart_messages import SPOKEN
 from cvxpriv_models.admm_sharing.apart_party import Allowance, SharingParty
@@ -91,12 +91,12 @@ def test_rho_is_the_curvature_times_one_number_and_changes_after_four_passes_at_
     model = ADMMSharing(PARTS, Y, weights=weights)
     seen = model.solve(method=scheme, tol=1e-12, max_iter=40).history["rho"].dropna().to_numpy()
     changed = 2 + np.flatnonzero(np.diff(seen))  # passes count from 1, and differences from the second
-    assert set(changed) <= set(rho.AFTER)
+    assert set(changed) <= set(accelerated.AFTER)
     assert changed.size > 0
-    run = model.solve(method=scheme, max_iter=rho.AFTER[0], gap=0.0)
+    run = model.solve(method=scheme, max_iter=accelerated.AFTER[0], gap=0.0)
     p = 1.0 / (1.0 + np.exp(-run.state["z"]))
     bend = weights * p * (1.0 - p)
-    ratio = run.state["rho"] / np.maximum(bend, rho.LEAST * bend.mean())
+    ratio = run.state["rho"] / np.maximum(bend, accelerated.LEAST * bend.mean())
     np.testing.assert_allclose(ratio, ratio[0], rtol=1e-12)  # a logistic formula written twice
 
 
@@ -122,7 +122,7 @@ def test_a_step_with_a_rho_for_each_sample_is_the_least_of_its_square(shape: tup
 @pytest.mark.grid(every=2)
 @pytest.mark.parametrize("scheme", CONVERGENT)
 def test_the_blocks_of_a_default_run_are_right_by_a_cone_solver(scheme: str) -> None:
-    run = ADMMSharing(PARTS, Y).solve(method=scheme, max_iter=rho.AFTER[0] + 1, gap=0.0)
+    run = ADMMSharing(PARTS, Y).solve(method=scheme, max_iter=accelerated.AFTER[0] + 1, gap=0.0)
     assert run.state["rho"].shape == (60,)
     run.certify(("CLARABEL",), rows=30).raise_if_failed()
 

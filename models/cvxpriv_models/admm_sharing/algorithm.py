@@ -13,12 +13,11 @@ from cvxpriv.schedules.history import AnyOf, Below, Stop
 from cvxpriv.schedules.steps import AnyStep, Loop, Measure, Parallel, Sweep
 
 from . import assumptions, kkt
-from .accelerated import MEMORY, Packed
+from .accelerated import MEMORY, Following, Packed
 from .blocks import centre, dual, party, total_share
 from .factor import Factor
 from .joint import Joining
 from .problem import Problem
-from .rho import Following
 from .schemes import Scheme
 
 #: Name of the loop in a run's history.
@@ -57,7 +56,7 @@ def schedule(
     An accelerated pass begins with z: the result of a pass is then determined by x and y alone, and the first x-step of
     the plain order, from x = z = y = 0, leaves x where it is.
 
-    `follow`: Whether rho follows the curvature of the loss (`rho.Following`).
+    `follow`: Whether rho follows the curvature of the loss (`accelerated.Following`).
     `joint`: Whether Newton's method on all columns may begin or end a run (`joint.Joining`).
     `gap`: Certified gap, as a part of the objective, at which a start is done too; 0 for none.
     """

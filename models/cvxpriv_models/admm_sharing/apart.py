@@ -37,6 +37,7 @@ from cvxpriv.schedules.running import run as run_schedule
 from cvxpriv.schedules.steps import AnyStep, Draw, Loop, Sweep, Update
 
 from . import algorithm, blocks, kkt, mechanism, options
+from .accelerated import Following, default_rho, may_follow
 from .algorithm import LOOP
 from .apart_messages import SPOKEN
 from .apart_party import Allowance, SharingParty
@@ -49,7 +50,6 @@ from .private import finished, release_of, with_flipped
 from .private_run import PrivateSharingRun
 from .private_settings import PASSES, PrivateSettings, planned, settings_of
 from .problem import Problem, checked_lam
-from .rho import Following, default_rho, may_follow
 from .run import Settings, has_converged
 from .schemes import SCHEMES, USUAL, Scheme, scheme_named
 

@@ -32,6 +32,7 @@ from cvxpriv.schedules.history import Context, History
 from cvxpriv.schedules.running import run
 
 from . import algorithm, kkt, options
+from .accelerated import default_rho, may_follow
 from .assumptions import Assumptions, check, require_guarantee
 from .bounds import ADJACENCIES
 from .factor import Factor
@@ -41,7 +42,6 @@ from .private import solve_private
 from .private_run import PrivateSharingRun
 from .private_settings import PASSES, settings_of
 from .problem import Problem
-from .rho import default_rho, may_follow
 from .run import Settings, SharingRun, has_converged, scheme_of
 from .schemes import SCHEMES, USUAL, Scheme, scheme_named
 
