@@ -1,5 +1,6 @@
 """Scores of predictions of two classes on rows that they were not fitted to, exact or released with noise."""
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -121,6 +122,9 @@ def _checked(labels: ArrayLike, margin: ArrayLike) -> tuple[Array, Array]:
 LONGEST = 4.0
 #: To which parts of `LONGEST` a row's log loss is rounded down.
 UNIT = 2.0**-20
+#: Largest Euclidean norm by which a neighbour moves the sums, without and with their number; the next double up. The
+#: sums are exact. Each moves by at most 1, and a row that is named right has a loss of at most log 2.
+SENSITIVITIES = (math.nextafter(2.0**0.5, 2.0), math.nextafter((2.0 + (math.log(2.0) / LONGEST) ** 2) ** 0.5, 2.0))
 NEIGHBOURS = {"replace-one": "one row replaced, n public", "add-remove": "one row added or removed"}
 
 
@@ -196,8 +200,7 @@ def private_scores(
         raise DataError("labels and margin have different shapes: pass one of each for each row")
     counted = adjacency == "add-remove"
     size = 3 if counted else 2
-    # Each sum moves by at most 1. They are sums of whole numbers of units, and exact.
-    gaussian = GaussianNoise(float(np.nextafter(np.sqrt(size), np.inf)), mu, size)
+    gaussian = GaussianNoise(SENSITIVITIES[counted], mu, size)
     noise = noise_source(noise_seed)
     released = gaussian.release(_sums(b == 1, np.nan_to_num(z), counted), noise)
     rows = max(float(released[2]), 2.0) if counted else float(max(z.size, 1))

@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 from cvxpriv_models.admm_sharing import sensitivity
+from cvxpriv_models.admm_sharing.mechanism import ShareRelease
 
 from cvxpriv.numerics.arrays import Array
 
@@ -93,3 +94,19 @@ def test_the_printed_constant_is_the_papers_in_exact_fractions() -> None:
     exact = Fraction(3) / (columns * rho) * (lam * curvature + (1 + parties * rho) * size)
     found = printed_lemma_1(columns, parties, float(rho), float(lam), float(size), float(curvature))
     assert found == pytest.approx(float(exact), rel=1e-14)
+
+
+@pytest.mark.parametrize(("clip", "entries"), [(0.7, np.inf), (np.inf, 0.3), (0.7, 0.3), (1e-160, 1e160)])
+def test_no_two_clipped_shares_are_further_apart_than_the_clips_alone_say(clip: float, entries: float) -> None:
+    rng, release = np.random.default_rng(0), ShareRelease(1.0, "replace-one", (np.inf,), (0.0,), clip, entries)
+    moved = []
+    for _ in range(200):
+        size = 10.0 ** rng.uniform(-3.0, 3.0) * min(clip, entries)
+        pair = size * rng.normal(size=(2, 5)) if rng.random() < 0.5 else size * rng.choice([-1.0, 1.0], (2, 5))
+        pair[1] = -pair[0] if rng.random() < 0.5 else pair[1]
+        clipped = np.array([release.clipped(share) for share in pair])
+        far, near = (np.linalg.norm((x[0] - x[1]).astype(np.longdouble)) for x in (pair, clipped))
+        assert near <= far * (1.0 + 1e-15)  # a share within the clips stays as it is
+        assert max(np.abs(clipped).max(), np.linalg.norm(clipped[0])) <= max(clip, entries)
+        moved.append(float(near))
+    assert max(moved) <= release.of_clips(5) == pytest.approx(max(moved), rel=1e-9)

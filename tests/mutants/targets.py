@@ -104,6 +104,29 @@ GROUPS = {
                 ("tests/models/test_istdp_centring.py",),
                 frozenset({"select", "columns", "spread_out", "require_support"}),
             ),
+            Target(
+                "cvxpriv.privacy.private_tables",
+                ("tests/toolkit/test_private_tables.py",),
+                frozenset({"release_of", "_sensitivity", "_planned", "_drawn"}),
+            ),
+            Target(
+                "cvxpriv.learning.scores",
+                ("tests/toolkit/test_scores.py", "tests/toolkit/test_budget.py"),
+                frozenset({"private_scores", "_sums"}),
+            ),
+            Target(
+                "cvxpriv_models.admm_sharing.mechanism",
+                (
+                    "tests/models/test_sharing_sensitivity.py",
+                    "tests/models/test_adversarial_neighbours.py::TestSharing",
+                ),
+                frozenset({"entry", "clipped", "sensitivity", "of_clips", "of_the_step"}),
+            ),
+            Target(
+                "cvxpriv_models.recycled_admm.private_settings",
+                ("tests/models/test_consensus_private.py", "tests/models/test_private_scales.py"),
+                frozenset({"noise", "releases_of", "_inside", "_rates_within", "_output"}),
+            ),
             Target("cvxpriv.privacy.noise", ("tests/toolkit/test_grid.py", "tests/toolkit/test_privacy.py")),
             Target("cvxpriv.numerics.rounding", ("tests/toolkit/test_rounding.py",)),
             Target("cvxpriv.privacy.grid", ("tests/toolkit/test_grid.py::TestGrid",)),

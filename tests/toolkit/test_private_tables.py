@@ -16,7 +16,7 @@ from cvxpriv.errors import CvxprivError
 from cvxpriv.mechanisms.disclosure import disclosure
 from cvxpriv.privacy import PrivacyWarning, account_ledger
 from cvxpriv.privacy.gaussian import gaussian_delta
-from cvxpriv.privacy.private_tables import private_table, release_of
+from cvxpriv.privacy.private_tables import LEAST, private_table, release_of
 from cvxpriv.tables.documents import table_document, table_of
 from cvxpriv.tables.information import measure
 from cvxpriv.tables.joint import Alphabet, JointTable
@@ -127,7 +127,9 @@ def test_a_budget_is_spent_once_and_refuses_the_second_table() -> None:
     [
         (TABLE, {"domain": None}, "which cells occur tells of the records"),
         (TABLE, {"epsilon": 0.0}, "epsilon=0.0 is no budget"),
+        (TABLE, {"epsilon": 9e-10}, "leaves noise alone"),
         (TABLE, {"delta": 1.0}, "delta=1.0 is not in"),
+        (TABLE, {"delta": 1.5}, "delta=1.5 is not in"),
         (TABLE, {"adjacency": "one"}, "adjacency='one'"),
         (TABLE, {"domain": {"S": ["no", "yes"]}}, "domain names no value of column 'X'"),
         (TABLE, {"domain": {**DOMAIN, "Z": [1]}}, "domain names column 'Z'"),
@@ -140,6 +142,10 @@ def test_wrong_arguments_are_refused(table: JointTable, options: dict[str, objec
     given = {"epsilon": 1.0, "domain": DOMAIN} | options
     with pytest.raises(CvxprivError, match=message):
         private_table(table, **given)  # type: ignore[arg-type]
+
+
+def test_the_least_epsilon_and_any_delta_below_1_are_taken() -> None:
+    assert private_table(TABLE, LEAST, 0.75, domain=DOMAIN).records == TABLE.records
 
 
 def test_a_seed_warns_and_the_sentence_says_that_it_must_stay_secret() -> None:

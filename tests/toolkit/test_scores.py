@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy.special import expit
 
 from cvxpriv.errors import DataError
-from cvxpriv.learning.scores import area_under_curve, scores_of
+from cvxpriv.learning.scores import SENSITIVITIES as sensitivities, _sums, area_under_curve, private_scores, scores_of
+from cvxpriv.privacy import GaussianNoise, gaussian_mu
 
 
 @pytest.mark.parametrize("ties", [False, True])
@@ -48,3 +51,38 @@ def test_huge_log_odds_neither_overflow_nor_round_to_certainty() -> None:
 def test_what_cannot_be_scored_is_refused(labels: list[int], margin: list[float], message: str) -> None:
     with pytest.raises(DataError, match=message):
         scores_of(labels, margin)
+
+
+@pytest.mark.parametrize("counted", [False, True])
+def test_no_neighbour_moves_the_sums_of_private_scores_further_than_their_noise_covers(counted: bool) -> None:
+    """A row of any label and margin in the place of another, or beside it: searched at the ends of both sums."""
+    rng, moved = np.random.default_rng(0), []
+    labels, margin = rng.random(20) < 0.5, rng.normal(size=20)
+    for one, other in itertools.product(itertools.product([True, False], [0.0, -5e-324, 3.0, -1e300, 1e300]), repeat=2):
+        pair = [_sums(np.append(labels, own[0]), np.append(margin, own[1]), counted) for own in (one, other)]
+        if counted:
+            pair[1] = _sums(labels, margin, counted)
+        moved.append(float(np.linalg.norm(pair[0] - pair[1])))
+    assert max(moved) <= sensitivities[counted] == pytest.approx(max(moved), rel=1e-5)
+
+
+def test_private_scores_are_sums_over_the_released_number_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    gaussian: list[GaussianNoise] = []
+
+    def plain(own: GaussianNoise, query: np.ndarray, noise: object) -> np.ndarray:
+        gaussian.append(own)
+        return query if query[0] else np.ones(query.size)
+
+    monkeypatch.setattr(GaussianNoise, "release", plain)
+    margin, labels, mu = np.array([0.0, 2.0, -1.0, 3.0]), np.array([-1, 1, 1, 1]), gaussian_mu(1.0, 1e-6)
+    for adjacency, size, least in (("replace-one", 2, 1.0), ("add-remove", 3, 0.5)):
+        found = private_scores(labels, margin, epsilon=1.0, delta=1e-6, adjacency=adjacency)
+        assert found.accuracy == 0.75
+        assert found.log_loss == pytest.approx(scores_of(labels, margin).log_loss, abs=4e-6)  # rounded down by a unit
+        # The grid adds at most a part of 2^-12.
+        assert sensitivities[size == 3] < found.deviation * 4.0 * mu < sensitivities[size == 3] * (1.0 + 2.0**-12)
+        none = private_scores(np.ones(0), np.ones(0), epsilon=1.0, delta=1e-6, adjacency=adjacency)
+        assert none.accuracy == least
+    assert [(one.sensitivity, one.mu, one.size) for one in gaussian[::2]] == [
+        (sensitivities[counted], mu, 2 + counted) for counted in (False, True)
+    ]

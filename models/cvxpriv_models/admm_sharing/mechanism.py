@@ -79,8 +79,8 @@ class ShareRelease:
         return min(self.of_clips(target.size), self.of_the_step(target, m, columns))
 
     def of_clips(self, samples: int) -> float:
-        """Return the sensitivity that follows from the clips alone, whatever the step."""
-        return float(2.0 * min(self.clip, self.clip_entries * np.sqrt(samples)))
+        """Return the sensitivity that follows from the clips alone, whatever the step, and the clip's own rounding."""
+        return float(2.0 * min(self.clip, self.clip_entries * np.sqrt(samples)) * (1.0 + sum_rounding(samples + 16)))
 
     def of_the_step(self, target: Array, m: int, columns: int) -> float:
         """Return the sensitivity of the ridge step, solved to within `INEXACT`; inf where it has none."""
