@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Constraint
-from cvxpriv.numerics.arguments import require_counts, require_positive
 from cvxpriv.numerics.arrays import Array, Values, single, starts_in
 from cvxpriv.schedules.history import Below, Moved, Stop
 from cvxpriv.schedules.steps import Loop, Measure, Sweep, Update
@@ -139,12 +138,6 @@ class Options:
     c: float = 10.0
     step: float | None = None
     accelerate: str = "auto"
-
-    def __post_init__(self) -> None:
-        require_counts(max_iter=self.max_iter, inner=self.inner)
-        require_positive(tol=self.tol, rho=self.rho, inner_tol=self.inner_tol, c=self.c)
-        if self.step is not None:
-            require_positive(step=self.step)
 
 
 def nested(

@@ -35,7 +35,6 @@ from . import algorithm, options
 from .algorithm import AUTO, COLUMNS
 from .bound import CERTIFIED, LARGEST_BETA, ServiceBound, bound
 from .facts import SIDES
-from .initial_mechanisms import fitted, given, initial
 from .joint import joint
 from .kkt import residuals
 from .measured import Options
@@ -43,8 +42,9 @@ from .options import require_solvable, warn_without_guarantee
 from .priced_constraints import PricedConstraints
 from .problem import Problem
 from .run import InferenceRun, Settings
-from .selection import best_run
+from .selection import best_run, initial
 from .solving import FIRST_PASSES, LAST_PASSES, solve_starts
+from .starts import fitted, given
 from .thresholds import SHARE, WITHOUT_THRESHOLD, CriticalBeta, critical_beta, usual_beta
 from .whole_newton import risen
 

@@ -1,13 +1,17 @@
-"""The choice of the returned run among the final states of all starts."""
+"""Both ends of a solve: the mechanisms that it begins with, and the choice among the final states of all starts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice, zip_longest
 
 import numpy as np
 
+from cvxpriv.blocks.declaration import Known
+from cvxpriv.blocks.engines import ClosedForm, Engine
+from cvxpriv.bounds.output_names import in_place
 from cvxpriv.divergences import FDivergence
-from cvxpriv.numerics.arrays import Values, put, single, take
+from cvxpriv.numerics.arrays import Array, Values, put, single, take
 from cvxpriv.numerics.later import pd
 from cvxpriv.schedules.history import Context, History
 
@@ -15,10 +19,11 @@ from . import algorithm
 from .algorithm import AUTO
 from .bound import ServiceBound
 from .facts import NOTHING
-from .measured import OUTER, Constraints, measure
+from .measured import OUTER, Constraints, Options, measure, objective
 from .problem import Problem
 from .run import InferenceRun, Settings
-from .solving import polished, pooled
+from .solving import GRID, polished, pooled, solve_starts
+from .starts import grid_start, named_starts, random_starts
 from .thresholds import critical_beta
 
 #: Two starts whose objectives differ by less are one answer, as are those within the rounding of beta times a leakage:
@@ -26,6 +31,45 @@ from .thresholds import critical_beta
 SAME_OBJECTIVE, ROUNDING = 1e-9, 1e-15
 #: Number of starts that the default method takes to convergence.
 FINALISTS = 5
+
+
+#: With constraints: how many starts are first solved without them, for how many joint steps, and how different in F two
+#: of their ends are.
+FREE_STARTS, FREE_STEPS, APART = 8, 20, 1e-6
+
+
+def initial(
+    problem: Problem, constraints: Constraints, method: str, count: int, seed: int, engine: Engine
+) -> tuple[Array, Sequence[str]]:
+    """Return `count` mechanisms, (count, |Y|, |U|), and where each comes from.
+
+    With constraints every other one is where a start ends without them: the first joint step brings it inside.
+    """
+    if method not in (AUTO, "joint"):
+        return random_starts(problem, count, seed), ["random"] * count
+    chosen = [(GRID, grid_start(problem, engine, seed)), *named_starts(problem)]
+    drawn = (("random", one) for one in random_starts(problem, count, seed))
+    usual: Iterator[tuple[str, Array]] = chain(chosen, drawn)
+    if constraints:
+        known = Known.of_table(problem.table)
+        pairs = zip_longest(_free_ends(problem, seed, chosen), usual)
+        usual = ((one[0], in_place(one[1], constraints, known)) for pair in pairs for one in pair if one is not None)
+    taken = list(islice(usual, count))
+    return np.stack([mechanism for _, mechanism in taken]), [origin for origin, _ in taken]
+
+
+def _free_ends(problem: Problem, seed: int, chosen: Sequence[tuple[str, Array]]) -> Iterator[tuple[str, Array]]:
+    """Yield where starts end without constraints, the best first, each value once."""
+    drawn = random_starts(problem, FREE_STARTS, seed)
+    mechanisms = np.concatenate([np.stack([one for _, one in chosen]), drawn])
+    origins = [origin for origin, _ in chosen] + ["random"] * len(drawn)
+    state, _ = solve_starts(problem, (), AUTO, Options(max_iter=FREE_STEPS), ClosedForm(), None, (mechanisms, origins))
+    worth = objective(problem, state["mechanism"])
+    last = np.inf
+    for start in np.argsort(-worth, kind="stable"):
+        if worth[start] < last - APART:
+            last = worth[start]
+            yield f"free {origins[start]}", state["mechanism"][start]
 
 
 def best_run(

@@ -4,15 +4,18 @@ The grid start fixes P(S|u) at the points of a grid, solves (10) once with a sym
 until |U| are left. One convex problem sees the whole simplex of posteriors, so its answer seldom lies in a poor valley.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import comb
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.engines import Engine
+from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.simplex import simplex_grid
+from cvxpriv.tables.arrays import given_mechanisms
 from cvxpriv.tables.information import kl_divergence
 
 from . import closed_form
@@ -175,6 +178,36 @@ def _fitted(problem: Problem, mechanism: Array) -> Array:
     """Return a mechanism with at most |U| symbols as one with |U| and the floor."""
     padded = np.pad(mechanism, ((0, 0), (0, problem.size_u - mechanism.shape[1])))
     return np.asarray(problem.floor + (1.0 - problem.size_u * problem.floor) * floored_rows(padded, 0.0))
+
+
+def fitted(problem: Problem, mechanism: Array) -> Array:
+    """Return a mechanism with |U| outputs and the floor, as the one start (1, |Y|, |U|).
+
+    Where outputs are too many, those join that lose least. Where they are too few, the likeliest is split into equal
+    ones: that changes neither accuracy nor leakage, and leaves none empty. A floor takes from all outputs alike.
+    """
+    if mechanism.shape[1] > problem.size_u:
+        mechanism = merged(problem, mechanism, problem.size_u)
+    parts = problem.size_u - mechanism.shape[1] + 1
+    likeliest = int(np.argmax(problem.p_y @ mechanism))
+    copies = np.ones(mechanism.shape[1], dtype=np.intp)
+    copies[likeliest] = parts
+    split = np.repeat(mechanism / copies, copies, axis=1)
+    if split.min() < problem.floor:
+        split = problem.floor + (1.0 - problem.size_u * problem.floor) * split
+    return split[None]
+
+
+def given(problem: Problem, init: ArrayLike) -> tuple[Array, Sequence[str]]:
+    """Return a user's starts as (starts, |Y|, |U|), and "init" for each."""
+    mechanisms = given_mechanisms(init, (problem.p_y.size, problem.size_u))
+    for position, mechanism in enumerate(mechanisms):
+        if mechanism.min() < problem.floor:
+            raise ModelError(
+                f"init[{position}] has a cell of {mechanism.min():.6g}, below floor={problem.floor:g}: "
+                "raise it, or lower the floor"
+            )
+    return mechanisms, ["init"] * len(mechanisms)
 
 
 def _softened(problem: Problem, mechanism: Array) -> Array:

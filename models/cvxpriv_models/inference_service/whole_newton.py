@@ -15,9 +15,9 @@ from cvxpriv.numerics.sizes import now
 
 from . import closed_form, interior, kkt
 from .crossover import Columns, newton_step
-from .initial_mechanisms import fitted
 from .pricing import LEAST, Pricing
 from .problem import Problem
+from .starts import fitted
 
 #: Steps, parts of a Newton step that are tried, and the joint steps taken where none of them rises.
 STEPS, PARTS, JOINT = 80, (1.0, 0.5, 0.25, 0.1), 2
