@@ -19,12 +19,10 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 
 from cvxpriv.blocks.engines import Engine
 from cvxpriv.bounds.columns import Generation
-from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.schedules.history import Context, History, LoopReport
 
@@ -186,14 +184,12 @@ class Price:
         return self.columns + self.complementarity + self.free
 
 
-def price(joint: ArrayLike, mechanism: ArrayLike, rate: float) -> Price:
+def price(joint: Array, mechanism: Array, rate: float) -> Price:
     """Price a mechanism at its best multipliers.
 
     `joint`: P(S, X).
     `mechanism`: P(Y|X).
     `rate`: R in nats.
-    Raises DataError: The table is no joint distribution.
-    Raises ModelError: The mechanism has another number of rows than X has symbols.
 
     Examples
     --------
@@ -203,13 +199,10 @@ def price(joint: ArrayLike, mechanism: ArrayLike, rate: float) -> Price:
     >>> price(joint, np.eye(3), rate=0.5).residual > 0.01
     True
     """
-    problem = Problem.of(np.asarray(joint, dtype=np.float64), rate, "nats", None)
-    held = np.asarray(mechanism, dtype=np.float64)
-    if held.ndim != 2 or held.shape[0] != len(problem.p_x):
-        raise ModelError(f"mechanism has shape {held.shape}: pass P(Y|X) with {len(problem.p_x)} rows")
+    problem = Problem.of(joint, rate, "nats", None)
     pricing = FunnelPricing(problem.table.probabilities, problem.rate)
-    slack = max(utility(problem.p_x, held) - problem.rate, 0.0)
-    u = problem.p_x[:, None] * held
+    slack = max(utility(problem.p_x, mechanism) - problem.rate, 0.0)
+    u = problem.p_x[:, None] * mechanism
     u = u[:, u.sum(axis=0) > 0.0]
     w, some = u / u.sum(axis=0), u > 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
