@@ -56,8 +56,6 @@ class Problem:
         table = p_sx if isinstance(p_sx, JointTable) else JointTable.from_array(p_sx)
         nats = _rate_in_nats(rate, rate_unit, table.entropy_x)
         symbols = table.p_x.size + 1 if size_y is None else size_y
-        if isinstance(symbols, bool) or not isinstance(symbols, (int, np.integer)) or symbols < 1:
-            raise ModelError(f"size_y={size_y!r} is no alphabet size: pass a whole number >= 1, or None for |X| + 1")
         most = min(float(np.log(symbols)), table.entropy_x)
         if nats > most + ROUNDING:
             raise ModelError(
