@@ -16,7 +16,7 @@ import numpy as np
 
 from cvxpriv.certify.answers import CLAIMED, ROUNDED, Answer
 from cvxpriv.certify.cases import Case, values_kept
-from cvxpriv.certify.proofs import Proofs
+from cvxpriv.certify.proofs import SOLVED_SIZE, Growth, Proofs
 from cvxpriv.certify.references import CLOSED_FORM, USELESS, Reference
 from cvxpriv.certify.verdicts import Tolerances
 from cvxpriv.kkt.rays import feasible, violations
@@ -86,15 +86,13 @@ class _Rivals:
         Where there is none, the best points of larger and larger boxes stand for it; without them it is infinite.
         """
         known = [(x, value) for x, value, off in self.points if off <= usable and np.isfinite(value)]
-        boxed = [] if known else [self.sign * value for value in self.proofs.growth(answer.size).values]
-        own, best = (
-            self.sign * answer.objective,
-            min((value for _, value in known), default=min(boxed, default=-np.inf)),
-        )
+        beside = Growth((), ()) if known or answer.size > SOLVED_SIZE else self.proofs.growth(answer.size)
+        boxed = [self.sign * value for value in beside.values]
+        own, best = self.sign * answer.objective, min([*boxed, *(value for _, value in known)], default=-np.inf)
         gain = own - best
         if known and gain > 0.0 and answer.infeasibility <= ROUNDED:
             start = self.yardstick.point(answer.values or {})
-            gain = max(own - self._value(beside) for x, _ in known for beside in [start, *self._beside(start, x)])
+            gain = max(own - self._value(one) for x, _ in known for one in [start, *self._beside(start, x)])
         return gain, max(1.0, abs(best)) if np.isfinite(best) else 1.0
 
     def _beside(self, start: Array, x: Array) -> Iterator[Array]:
