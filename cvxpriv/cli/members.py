@@ -13,7 +13,7 @@ import click
 from cvxpriv.cli.options import click_option, made, on_the_command_line
 from cvxpriv.cli.results import Results, endings, finish
 from cvxpriv.cli.terminal import Terminal, watched
-from cvxpriv.errors import DataError, ModelError, shown
+from cvxpriv.errors import DataError, ModelError
 from cvxpriv.reports.facts import Facts
 from cvxpriv.reports.files import read_document, write_text
 from cvxpriv.reports.text import csv_text
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 #: Entries of a file that may be left out.
 OPTIONAL = ("identifier", "wait")
-#: Longest time to wait for a member: a month.
-MOST_SECONDS = 30.0 * 86400.0
 
 
 @dataclass(frozen=True)
@@ -124,9 +122,7 @@ class MembersFile:
         names = said[members]
         if not names or len(set(map(str, names))) < len(names) or not all(isinstance(name, str) for name in names):
             raise DataError(f"{path}: {members} must list distinct names, as `cvxpriv keys add` made them")
-        if not 0.0 <= (wait := said.get("wait", 60.0)) <= MOST_SECONDS:
-            raise DataError(f"{path}: wait={shown(wait)} is no number of seconds: give one up to {MOST_SECONDS:g}")
-        return cls(Path(path).parent, tuple(names), float(wait), said)
+        return cls(Path(path).parent, tuple(names), said.get("wait", 60.0), said)
 
     def path(self, entry: str) -> Path:
         """Return the path that an entry names."""

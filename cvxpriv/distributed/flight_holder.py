@@ -11,7 +11,6 @@ import secrets
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,18 +18,21 @@ from cvxpriv.distributed.carriers import HOLDER, MessageLog, require_willing
 from cvxpriv.distributed.keys import Keys
 from cvxpriv.distributed.messages import Envelope, Message, Vocabulary
 from cvxpriv.errors import CvxprivError, DataError, MessageRefused, ModelError, PartyError, shown
+from cvxpriv.numerics.arguments import finite_double
 
 try:
     from pyarrow import flight
 except ImportError as error:
     raise ModelError('parties over a network need pyarrow: pip install "cvxpriv[parties]"') from error
 
-__all__ = ["EXCHANGE", "HOLD", "FlightHolder"]
+__all__ = ["EXCHANGE", "HOLD", "FlightHolder", "flight", "place_of", "seconds_of"]
 
 #: The one action that is served, and how long a call without a request is held, in seconds.
 EXCHANGE, HOLD = "exchange", 5.0
 #: Seconds that parties are given to fetch the end of a run.
 FAREWELL = 1.0
+#: Longest time to wait for a party: a month.
+MOST_SECONDS = 30.0 * 86400.0
 #: A host by its name or number, and a port.
 _ADDRESS = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
 
@@ -70,7 +72,7 @@ class FlightHolder:
     def __init__(
         self, listen: str, keys: Keys, names: Sequence[str], vocabulary: Vocabulary, wait: float = 60.0
     ) -> None:
-        self.names, self.vocabulary, self.wait = tuple(names), vocabulary, wait
+        self.names, self.vocabulary, self.wait = tuple(names), vocabulary, seconds_of(wait)
         self.sizes: dict[str, int] = {}
         self.log = MessageLog()
         self._seats = {name: _Seat() for name in self.names}
@@ -158,7 +160,8 @@ class FlightHolder:
 
     def _seat(self, seat: _Seat, hello: Message, envelope: Envelope) -> None:
         """Begin a session; a party that joins again must have the same table."""
-        if seat.hello is not None and not _same(seat.hello, hello):
+        known = hello.vectors if seat.hello is None else seat.hello.vectors
+        if any(known[name].tobytes() != vector.tobytes() for name, vector in hello.vectors.items()):
             raise MessageRefused("a party joined again with other rows: a run keeps the table that it began with")
         unanswered = [seat.asked] if seat.asked is not None and not seat.replaying else []
         waiting = [one for one in seat.pending if not any(one is opening for opening in seat.openings)]
@@ -187,8 +190,11 @@ class FlightHolder:
         return seat.asked
 
 
-def _same(one: Message, other: Message) -> bool:
-    return all(one.vectors[name].tobytes() == other.vectors[name].tobytes() for name in one.vectors)
+def seconds_of(wait: Any) -> float:
+    """Return a time to wait; raises DataError where it is none."""
+    if not 0.0 <= (seconds := finite_double(wait)) <= MOST_SECONDS:
+        raise DataError(f"wait={shown(wait)} is no number of seconds: give one up to {MOST_SECONDS:g}")
+    return seconds
 
 
 def place_of(name: str, address: Any) -> str:
@@ -221,6 +227,5 @@ def _server(listen: str, keys: Keys, exchange: Callable[[str, Any], bytes]) -> A
             root_certificates=keys.authority,
         )
     except Exception as error:  # pyarrow raises several, whatever is wrong with the address
-        with suppress(Exception):
-            error.args = (str(error).splitlines()[0],)
-        raise DataError(f"listen={listen!r} cannot be served ({error}): give HOST:PORT with a free port") from error
+        said = str(error).partition("\n")[0]
+        raise DataError(f"listen={listen!r} cannot be served ({said}): give HOST:PORT with a free port") from error

@@ -7,15 +7,10 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from cvxpriv.distributed.carriers import HOLDER, MessageLog, Role, refusal
-from cvxpriv.distributed.flight_holder import EXCHANGE, HOLD, place_of
+from cvxpriv.distributed.flight_holder import EXCHANGE, HOLD, flight, place_of, seconds_of
 from cvxpriv.distributed.keys import Keys
 from cvxpriv.distributed.messages import Envelope, Message
-from cvxpriv.errors import CvxprivError, MessageRefused, ModelError, PartyError
-
-try:
-    from pyarrow import flight
-except ImportError as error:
-    raise ModelError('parties over a network need pyarrow: pip install "cvxpriv[parties]"') from error
+from cvxpriv.errors import CvxprivError, MessageRefused, PartyError
 
 __all__ = ["serve"]
 
@@ -54,14 +49,14 @@ def serve(
     Raises
     ------
     DataError
-        `join` is no address.
+        `join` is no address, or `wait` no time.
     PartyError
         The orchestrator was not reached in time, or does not admit this party.
     MessageRefused
         It refused a message, or sent one that is refused here.
     """
     connection = _Connection(role, join, keys, holder, log or MessageLog())
-    lost, admitted = time.monotonic(), False
+    lost, admitted, wait = time.monotonic(), False, seconds_of(wait)
     while True:
         try:
             request = connection.call(role.hello(), fresh=True)

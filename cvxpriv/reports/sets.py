@@ -55,25 +55,6 @@ def write_set(folder: PathLike, contents: Mapping[str, Content]) -> list[Path]:
     return [target / name for name in contents]
 
 
-def require_whole(folder: PathLike) -> tuple[str, ...]:
-    """Compare a folder with its manifest, and return the names of the set's files.
-
-    Raises
-    ------
-    DataError
-        There is no manifest, or a file of the set is missing or differs from the one that was written.
-    """
-    path = Path(folder) / MANIFEST
-    listed = _listed(Path(folder))
-    if not listed:
-        raise DataError(f"{str(path)!r} is missing or no manifest: write the set again")
-    for name, known in listed.items():
-        found = _hash(Path(folder) / name) if (Path(folder) / name).is_file() else None
-        if found != known:
-            raise DataError(f"{name!r} in {str(folder)!r} is not the file that the manifest names: write the set again")
-    return tuple(listed)
-
-
 def _exchange(target: Path, contents: Mapping[str, Content]) -> None:
     stage = target.parent / _hidden(target.name, "tmp")
     stage.mkdir(parents=True, mode=0o700)

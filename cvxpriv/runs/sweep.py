@@ -152,8 +152,6 @@ def _require_private(
     """Refuse a private sweep whose cost cannot be kept, or whose releases would be lost."""
     if budget is None:
         return
-    if not isinstance(budget, (str, os.PathLike)):
-        raise PrivacyError(f"budget={type(budget).__name__}: pass the file of a Budget, which all workers spend from")
     if backend is not None:
         raise PrivacyError(f"backend={backend!r} with a budget: its file is kept on this machine; leave backend out")
     if keep is None:

@@ -16,8 +16,8 @@ from cvxpriv_models.privacy_funnel.model import PrivacyFunnel
 
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.mechanisms.mechanism import Mechanism
-from cvxpriv.reports.sets import require_whole
 from cvxpriv.tables.joint import JointTable
+from tests.whole_sets import require_whole
 
 from .conftest import COUNTS, Run, one_error_line, run_in
 from .design_cases import (

@@ -17,7 +17,7 @@ from hypothesis import given, settings, strategies as st
 from cvxpriv.distributed import messages
 from cvxpriv.distributed.alignment import common_rows, digests
 from cvxpriv.distributed.checkpoint import FILE, Checkpoint, hold, read_checkpoint, write_checkpoint
-from cvxpriv.distributed.flight_holder import place_of
+from cvxpriv.distributed.flight_holder import place_of, seconds_of
 from cvxpriv.distributed.keys import add_member, create_team, keys_in
 from cvxpriv.distributed.messages import PROTOCOL, Envelope, Kind, Message, Text, Vector, Vocabulary
 from cvxpriv.distributed.participant import Allowance, Participant
@@ -158,6 +158,8 @@ def test_keys_that_do_not_belong_together_or_are_not_good_now_are_told(tmp_path:
 def test_what_is_no_address_is_refused_before_anything_is_reached(address: Any) -> None:
     with pytest.raises(DataError, match=r"join=.* is no address: give HOST:PORT"):
         place_of("join", address)
+    with pytest.raises(DataError, match="wait=nan is no number of seconds"):  # a party had waited without end
+        seconds_of(float("nan"))
     assert [place_of("join", one)[-7:] for one in ("h.example:8815", "[::1]:0")] == ["le:8815", "[::1]:0"]
 
 

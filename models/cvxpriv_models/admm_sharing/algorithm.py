@@ -120,9 +120,7 @@ def measure(
     def one(view: Values) -> dict[str, float]:
         found = residuals_with_constraints(problem, scheme, factors, view, constraints)
         x = [view[f"x/{m}"] for m in range(problem.parties)]
-        figures = figures_of(found, problem.value_at(total_share(view, problem.parties), x), view)
-        if gap > 0.0:
-            figures["gap"] = kkt.relative_gap(problem, view, found, figures["objective"], gap)
+        figures = figures_of(problem, found, problem.value_at(total_share(view, problem.parties), x), view, gap)
         if not problem.loss.convex:
             r = float(scheme.weight(view["rho"], problem.parties))
             figures["lagrangian"] = assumptions.augmented_lagrangian(problem, view, r)
@@ -132,15 +130,18 @@ def measure(
     return measured_each(one)
 
 
-def figures_of(found: kkt.SharingResiduals, objective: float, view: Values) -> dict[str, float]:
-    """Return the figures of a pass at one start, from its residuals and its objective."""
-    return {
+def figures_of(
+    problem: Problem, found: kkt.SharingResiduals, objective: float, view: Values, gap: float
+) -> dict[str, float]:
+    """Return the figures of a pass at one start, from its residuals and its objective; `gap` as in `measure`."""
+    figures = {
         "objective": objective,
         "primal": found.primal,
         "stationarity": max(found.stationarity),
         "kkt": found.largest,
         "rho": float(np.mean(view["rho"])),
     }
+    return {**figures, "gap": kkt.relative_gap(problem, view, found, objective, gap)} if gap > 0.0 else figures
 
 
 def residuals_with_constraints(

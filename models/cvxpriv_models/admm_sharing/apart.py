@@ -404,9 +404,7 @@ class _Together:
         self.ahead = self.figures = self._ask(state)
         view = single(state, 0)
         found = self.residuals(view)
-        figures = algorithm.figures_of(found, self.objective(view), view)
-        if self.gap > 0.0:
-            figures["gap"] = kkt.relative_gap(self.problem, view, found, figures["objective"], self.gap)
+        figures = algorithm.figures_of(self.problem, found, self.objective(view), view, self.gap)
         return {name: np.array([value]) for name, value in figures.items()}
 
     def residuals(self, view: Values) -> kkt.SharingResiduals:

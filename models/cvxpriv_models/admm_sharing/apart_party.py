@@ -28,6 +28,7 @@ from .apart_messages import SPOKEN
 from .blocks import party_towards
 from .factor import Factor
 from .intercept import bounds_with_ones
+from .kkt import part_of_gap
 from .private_settings import UNRESOLVED
 from .problem import Problem, checked_part
 from .schemes import Scheme, scheme_named
@@ -229,12 +230,8 @@ class SharingParty(participant.Participant):
             raise PrivacyError("a part of the duality gap, which is exact, was asked for in a private run")
         if asked == self.done - 1:
             self._keep(asked, self.before, self.before)
-        curvature = begun.problem.lam * (begun.problem.penalties[0].ridge or 0.0)
-        off = np.zeros(1)
-        if curvature > 0.0:
-            away = self.state["x/0"][0] + (begun.factor.part.T @ message.vectors["y"]) / curvature
-            off = np.array([0.5 * curvature * float(away @ away)])
-        return Message("finished", {"pass": message.vectors["pass"], "off": off})
+        off = part_of_gap(begun.problem, 0, self.state["x/0"][0], message.vectors["y"])
+        return Message("finished", {"pass": message.vectors["pass"], "off": np.array([off])})
 
     def _release(self, message: Message) -> Message:
         """Take a private step; release the share with noise, unless it is the step after the last release."""

@@ -75,12 +75,15 @@ def duality_gap(problem: Problem, state: Values) -> float | None:
     at a point so far off that the bound is not finite.
     """
     y = dual_within(problem, state)
-    parts = []
-    for m, penalty in enumerate(problem.penalties):
-        curvature = problem.lam * (penalty.ridge or 0.0)
-        off = state[f"x/{m}"] + (problem.parts[m].T @ y) / curvature if curvature > 0.0 else np.zeros(0)
-        parts.append(0.5 * curvature * float(off @ off))
+    parts = [part_of_gap(problem, m, state[f"x/{m}"], y) for m in range(problem.parties)]
     return gap_of_parts(problem, state, y, parts)
+
+
+def part_of_gap(problem: Problem, m: int, x: Array, y: Array) -> float:
+    """Return (c/2)||x_m + D_m'y/c||^2 with c = lam times the ridge of party m; 0 where c is."""
+    curvature = problem.lam * (problem.penalties[m].ridge or 0.0)
+    off = x + (problem.parts[m].T @ y) / curvature if curvature > 0.0 else np.zeros(0)
+    return 0.5 * curvature * float(off @ off)
 
 
 def has_gap(problem: Problem) -> bool:
@@ -119,7 +122,7 @@ def dual_within(problem: Problem, state: Values) -> Array:
 
 
 def gap_of_parts(problem: Problem, state: Values, y: Array, parts: Sequence[float]) -> float | None:
-    """Return `duality_gap`, where each party has told (c/2)||x_m + D_m'y/c||^2 with c = lam times its ridge."""
+    """Return `duality_gap`, where each party has told its `part_of_gap`."""
     if not has_gap(problem):
         return None
     z, loss, weights, labels = state["z"], problem.loss, problem.weights, problem.y
@@ -127,8 +130,7 @@ def gap_of_parts(problem: Problem, state: Values, y: Array, parts: Sequence[floa
     here, there = loss.value(total, labels), loss.value(z, labels)
     gap = float(weights @ (here - there) - y @ (total - z))
     gap += ROUNDING * float(weights @ (np.abs(here) + np.abs(there)) + np.abs(y) @ (np.abs(total) + np.abs(z)))
-    for part in parts:
-        gap += part
+    gap = sum(parts, gap)
     return gap if np.isfinite(gap) else None
 
 
