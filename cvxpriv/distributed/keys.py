@@ -29,13 +29,9 @@ __all__ = ["Keys", "add_member", "create_team", "keys_in"]
 #: Days for which the authority's certificate is good.
 AUTHORITY_DAYS = 3650
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
-AUTHORITY, AUTHORITY_KEY, CERTIFICATE, KEY, ALIGNMENT = (
-    "authority.pem",
-    "authority.key",
-    "certificate.pem",
-    "certificate.key",
-    "alignment.key",
-)
+AUTHORITY, AUTHORITY_KEY, ALIGNMENT = "authority.pem", "authority.key", "alignment.key"
+CERTIFICATE, KEY = "certificate.pem", "certificate.key"
+_FOREIGN_USES = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement")
 
 
 @dataclass(frozen=True, repr=False)
@@ -165,12 +161,7 @@ def _certificate(
         digital_signature=not authority,
         key_cert_sign=authority,
         crl_sign=authority,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
+        **dict.fromkeys((*_FOREIGN_USES, "encipher_only", "decipher_only"), False),
     )
     purposes = [x509.ExtendedKeyUsageOID.SERVER_AUTH, x509.ExtendedKeyUsageOID.CLIENT_AUTH]
     builder = (
