@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import cvxpy as cp
-import highspy
 import numpy as np
 
 from cvxpriv.blocks.block import Block
@@ -116,6 +115,8 @@ class Master:
 
         Raises SolverFailure: HiGHS ends without an optimum at every tolerance.
         """
+        import highspy  # here: the models are imported, and solve, without HiGHS
+
         said: list[str] = []
         most = MOST_STEPS + FOR_EACH * (self.size + len(self._lower))
         for scratch in (False, True):

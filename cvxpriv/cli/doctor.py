@@ -86,12 +86,14 @@ def _packages() -> Iterator[Finding]:
 
 
 def _package(requirement: Requirement, extras: tuple[str, ...] | list[str]) -> Finding:
+    from cvxpriv.solvers.registry import SOLVERS
+
     part = f"extra {', '.join(extras)}" if extras else "package"
     remedy = f"pip install '{requirement.name}{requirement.specifier}'"
     try:
         found = version(requirement.name)
     except PackageNotFoundError:
-        if extras:
+        if extras or requirement.name.upper() in SOLVERS:  # one solver is enough
             return Finding(part, requirement.name, "-", "absent")
         return Finding(part, requirement.name, "-", "broken", remedy)
     if requirement.specifier.contains(found, prereleases=True):

@@ -27,7 +27,6 @@ from cvxpriv.kkt.conic.data import Compilations, extract
 from cvxpriv.kkt.conic.program import (
     ConeProgram,
     ConeResiduals,
-    clarabel_cones,
     cone_residuals,
     solved_by_clarabel,
 )
@@ -172,8 +171,7 @@ class Nearby:
             d=program.value(centre) / scale,
             b=program.slack(centre),
         )
-        cones = clarabel_cones(program.layout)
-        moved, dual = solved_by_clarabel(nearby.P, nearby.A, nearby.b, cones, ASKED, nearby.c)
+        moved, dual = solved_by_clarabel(nearby.P, nearby.A, nearby.b, program.layout, ASKED, nearby.c)
         if moved is None or dual is None:
             return None, 0.0
         residuals = cone_residuals(nearby, moved, dual)

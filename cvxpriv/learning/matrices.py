@@ -10,6 +10,7 @@ from scipy import sparse
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.arguments import real_numbers
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.sizes import of_learning, require_feasible
 
 #: Dense rows, or sparse ones by rows.
 Matrix = Array | sparse.csr_array
@@ -27,14 +28,8 @@ def checked_matrix(name: str, given: Any, most: float, *, axes: str = "rows, col
     `remedy`: Advice on an empty matrix.
     Raises DataError: Not a table of finite numbers with a row and a column, or numbers beyond `most`.
     """
-    if sparse.issparse(given) and cast(Any, given).dtype.kind == "c":
-        raise DataError(f"{name} holds complex numbers: pass real ones, for example real and imaginary part apart")
     if sparse.issparse(given):
-        rows = sparse.csr_array(cast(Any, given), dtype=np.float64)
-        if not rows.has_canonical_format:  # an entry stored in several parts would pass a bound that each part keeps
-            rows = rows.copy()
-            rows.sum_duplicates()
-        matrix: Matrix = rows
+        matrix: Matrix = sparse_rows(name, given)
     else:
         matrix = np.asarray(real_numbers(given, name, copy=False), order="C")
     entries = matrix if isinstance(matrix, np.ndarray) else matrix.data
@@ -45,6 +40,22 @@ def checked_matrix(name: str, given: Any, most: float, *, axes: str = "rows, col
     if max(float(entries.max(initial=0.0)), -float(entries.min(initial=0.0))) > most:
         raise DataError(f"{name} holds entries above {most:g}, whose squares overflow: scale its columns")
     return matrix
+
+
+def sparse_rows(name: str, given: Any) -> sparse.csr_array:
+    """Return a caller's sparse rows, each entry stored once.
+
+    Raises DataError: Complex numbers. ModelError: So many columns that the vectors of a fit fill the memory.
+    """
+    if given.dtype.kind == "c":
+        raise DataError(f"{name} holds complex numbers: pass real ones, for example real and imaginary part apart")
+    if given.ndim == 2:
+        require_feasible(of_learning(*given.shape, passes=1, stored=given.nnz))
+    rows = sparse.csr_array(given, dtype=np.float64)
+    if not rows.has_canonical_format:  # an entry stored in several parts would pass a bound that each part keeps
+        rows = rows.copy()
+        rows.sum_duplicates()
+    return rows
 
 
 def with_column(rows: Any, height: float = 1.0) -> Any:

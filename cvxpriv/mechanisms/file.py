@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from cvxpriv.errors import DataError, suggest
+from cvxpriv.reports.files import each_once
 
 FORMAT = "cvxpriv-mechanism"
 VERSION = 2
@@ -62,7 +63,7 @@ def parse(text: str) -> dict[str, Any]:
         Not JSON, another format or version, a key that is missing, unknown or of the wrong kind.
     """
     try:
-        document = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_double)
+        document = json.loads(text, parse_constant=_no_constant, object_pairs_hook=each_once)
     except (ValueError, RecursionError) as error:
         if isinstance(error, DataError):
             raise
@@ -95,15 +96,6 @@ def parse(text: str) -> dict[str, Any]:
 
 def _no_constant(name: str) -> NoReturn:
     raise DataError(f"the file holds {name}: expected finite numbers; design the mechanism again")
-
-
-def _no_double(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise DataError(f"key {twice!r} stands twice: keep one of the two")
-    return found
 
 
 def _read(key: str, value: Any, kind: Any) -> Any:

@@ -19,6 +19,7 @@ import numpy as np
 from cvxpriv.errors import CvxprivError, DataError, ModelError, shown
 from cvxpriv.numerics.arguments import as_array, real_numbers
 from cvxpriv.numerics.arrays import unaliased
+from cvxpriv.numerics.later import pd
 
 Wrapped = TypeVar("Wrapped", bound=Callable[..., Any])
 
@@ -53,11 +54,25 @@ def door(wrapped: Wrapped) -> Wrapped:
 
 
 def _require_type(name: str, value: object, annotation: object, cause: Exception) -> None:
-    """Refuse a value that is not of a type, by which a function failed."""
+    """Refuse a value that is not of a type, or a frame of odd cells, by which a function failed."""
     if not _fits(name, value, annotation):
         kinds = set(_members(annotation))
         error = ModelError if kinds & {*OPTIONS, *map(get_origin, kinds)} & set(OPTIONS) else DataError
         raise error(f"{name}={shown(value)} is not {_described(annotation)}: pass one") from cause
+    if isinstance(value, pd.DataFrame):
+        _require_cells(name, value, cause)
+
+
+def _require_cells(name: str, frame: pd.DataFrame, cause: Exception) -> None:
+    """Refuse cells that pandas cannot read or tell apart: lists, sets, signalling NaN, whole numbers beyond doubles."""
+    for column, cells in frame.items():
+        try:
+            pd.to_numeric(cells.dropna(), errors="coerce")
+            pd.factorize(cells)
+            "".join(map(str, cells)).encode()
+        except Exception as error:  # of cells of any class
+            said = f"column {shown(column)} of {name} has cells that are no symbols ({error})"
+            raise DataError(f"{said}: expected texts or numbers; split or drop them") from cause
 
 
 def _checked(function: Wrapped) -> Wrapped:
@@ -90,6 +105,9 @@ def _checked(function: Wrapped) -> Wrapped:
         except Exception as error:
             for name, value, annotation in given(args, kwargs):
                 _require_type(name, value, annotation, error)
+            if isinstance(error, (MemoryError, RecursionError)):
+                said = "out of memory" if isinstance(error, MemoryError) else "nested too deeply"
+                raise DataError(f"{said}: {error}; pass less data") from error
             raise
 
     return cast(Wrapped, opened)

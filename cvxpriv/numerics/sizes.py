@@ -41,7 +41,7 @@ ENTRY = 3e-8
 COPIES = 4
 """Arrays of the rows' size that a fit holds."""
 STATES = 40
-"""Numbers a row that a fit holds beside them: its state, and what acceleration remembers of it."""
+"""Numbers a row and a column that a fit holds beside them: its state, and what acceleration remembers of it."""
 SOLVED_ENTRY = 1e-4
 """Seconds for an entry of a problem's variables, a start and a pass by a solver."""
 RESAMPLED = 2e-8
@@ -173,7 +173,7 @@ def of_learning(
     each = PASS + ENTRY * entries if exact else SOLVE * blocks + 100.0 * ENTRY * entries
     remedy, logged = "take fewer columns, rows, starts or passes (max_iter)", RECORD * float(passes) * blocks * starts
     what = f"a fit of {rows:,} x {columns:,} rows, {_counted(starts, 'start')}, {_counted(passes, 'pass')}"
-    held = 8.0 * (COPIES * entries + STATES * float(rows) * starts + float(planned) * passes)
+    held = 8.0 * (COPIES * entries + STATES * (float(rows) + columns) * starts + float(planned) * passes)
     return Size(what, each * passes * starts, held, remedy, logged)
 
 

@@ -122,12 +122,22 @@ def read_document(path: PathLike, expected: str) -> dict[str, Any]:
 def parsed(text: str, path: PathLike, expected: str, *, toml: bool) -> dict[str, Any]:
     """Return the object that the text of a file holds; see `read_document`."""
     try:
-        document = tomllib.loads(text) if toml else json.loads(text)
+        document = tomllib.loads(text) if toml else json.loads(text, object_pairs_hook=each_once)
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path} is no {'TOML' if toml else 'JSON'}: {error}: pass {expected}") from error
     if not isinstance(document, dict):
         raise DataError(f"{path} holds a {type(document).__name__} and no object: pass {expected}")
     return document
+
+
+def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of JSON's pairs; raises DataError where a key stands twice, of which readers take either."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DataError(f"key {twice!r} stands twice: keep one of the two")
+    return found
 
 
 def _replace(target: Path, data: bytes, path: str, private: bool) -> None:

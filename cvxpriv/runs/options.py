@@ -227,9 +227,7 @@ def declared(function: Declared) -> Declared:
     from cvxpriv.numerics.doors import door
 
     parameters = {parameter.name: parameter for parameter in options_of(function)}
-    signature = inspect.signature(function)
-    if set(signature.parameters) - set(parameters) - {"self", "cls"}:
-        function = door(function)
+    signature, opened = inspect.signature(function), door(function)
 
     @wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
@@ -237,7 +235,7 @@ def declared(function: Declared) -> Declared:
         for name, value in given.items():
             if name in parameters:
                 parameters[name].check(value)
-        return function(*args, **kwargs)
+        return opened(*args, **kwargs)
 
     checked.__doc__ = _documented(function.__doc__, tuple(parameters.values()))
     return cast(Declared, checked)

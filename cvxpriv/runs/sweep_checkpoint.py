@@ -47,7 +47,7 @@ def content(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, np.generic):
-        return content(value.item())
+        return float(value) if isinstance(value, np.floating) else content(value.item())
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if isinstance(value, np.ndarray):

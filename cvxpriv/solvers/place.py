@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from cvxpriv.errors import SolverFailure
 from cvxpriv.solvers.isolation import Ending, isolated
 
 _LOCK = threading.Lock()
@@ -78,9 +79,14 @@ def quiet() -> Iterator[None]:
 
 
 def quiet_highs() -> Any:
-    """Return an object of HiGHS that prints nothing: the constructor of `highspy.Highs` itself prints a banner."""
-    import highspy
+    """Return an object of HiGHS that prints nothing: the constructor of `highspy.Highs` itself prints a banner.
 
+    Raises SolverFailure: HiGHS is not installed.
+    """
+    try:
+        import highspy
+    except ImportError as error:
+        raise SolverFailure("this needs HiGHS, which is not installed: pip install highspy") from error
     solver = highspy.Highs.__bases__[0]()
     solver.setOptionValue("output_flag", False)
     return solver

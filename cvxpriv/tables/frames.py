@@ -199,12 +199,7 @@ def encode_column(frame: pd.DataFrame, column: str) -> tuple[NDArray[np.int64], 
     values = frame[column]
     if values.dtype.kind == "c":
         raise DataError(f"column {column!r} holds complex numbers: expected texts or real numbers")
-    try:
-        raw, uniques = pd.factorize(values)
-    except Exception as error:  # cells that cannot be compared: lists, sets
-        raise DataError(
-            f"column {column!r} has cells that are no symbols ({error}): expected texts or numbers; split them"
-        ) from error
+    raw, uniques = pd.factorize(values)
     texts = [symbol(value) for value in uniques]
     blank = np.array([text == "" for text in texts] + [True])  # code -1, a missing value, reads the last entry
     missing = int(blank[raw].sum())

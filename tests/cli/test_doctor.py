@@ -33,7 +33,7 @@ def test_a_package_that_is_absent_or_too_old_is_named_with_its_remedy(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def pretended(name: str) -> str:
-        if name in ("mpmath", "scikit-learn"):
+        if name in ("mpmath", "scikit-learn", "ecos"):
             raise PackageNotFoundError(name)
         return "0.1" if name == "scipy" else version(name)
 
@@ -47,6 +47,7 @@ def test_a_package_that_is_absent_or_too_old_is_named_with_its_remedy(
     assert found["scipy"]["state"] == "broken"
     assert "asked for >=1" in found["scipy"]["found"]
     assert found["scikit-learn"]["state"] == "absent"  # of an extra: nothing is wrong
+    assert found["ecos"]["state"] == "absent"  # other solvers take its place
 
 
 def test_an_extension_that_cannot_be_imported_and_a_folder_that_cannot_be_written_are_broken(

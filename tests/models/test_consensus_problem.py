@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import Any
 
@@ -175,3 +176,13 @@ class TestPenalties:
     def test_a_table_of_all_rounds_is_taken_as_it_is(self) -> None:
         table = np.arange(1.0, 7.0).reshape(3, 2)
         assert np.array_equal(eta_table(table, 1.0, None, 3, 2), table)
+
+
+def test_labels_of_several_types_and_shards_without_end_are_refused() -> None:
+    rows, whole = np.random.default_rng(0).normal(size=(4, 2)), np.array([1, -1, 1, -1])
+    records = np.array([(1,), (2,), (1,), (2,)], dtype=[("a", "f8")])
+    for other in (whole.astype(str), records, np.array(["2020-01-01", "2020-01-02"] * 2, dtype="M8[D]")):
+        with pytest.raises(DataError, match="mixes labels of several types"):
+            RecycledADMM(nx.path_graph(2), [(rows, whole), (rows, other)])
+    with pytest.raises(DataError, match="shards has more than 2 for 2 nodes"):
+        RecycledADMM(nx.path_graph(2), itertools.repeat((rows, whole)))  # type: ignore[arg-type]

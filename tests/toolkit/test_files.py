@@ -10,7 +10,7 @@ import pytest
 
 from cvxpriv.errors import DataError
 from cvxpriv.reports import files
-from cvxpriv.reports.files import read_text, write_bytes, write_text
+from cvxpriv.reports.files import read_document, read_text, write_bytes, write_text
 
 
 class Broken(Exception):
@@ -131,6 +131,8 @@ def test_half_a_surrogate_pair_is_refused(tmp_path: Path) -> None:
 def test_reading_says_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DataError, match=r"cannot be read .*check the path"):
         read_text(tmp_path / "none.txt")
+    with pytest.raises(DataError, match="key 'a' stands twice"):
+        read_document(write_text(tmp_path / "twice.json", '{"a": {"a": 1, "a": 2}}'), "a run")
     with pytest.raises(DataError, match="no UTF-8 text"):
         read_text(write_bytes(tmp_path / "x.bin", b"\xff\xfe"))
     monkeypatch.setattr(files, "MOST_BYTES", 3)

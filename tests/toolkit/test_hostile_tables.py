@@ -8,6 +8,7 @@ import io
 import lzma
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -19,10 +20,12 @@ import pytest
 
 from cvxpriv.constraints import local_differential_privacy
 from cvxpriv.errors import LONGEST_MESSAGE, LONGEST_QUOTE, CvxprivError, DataError, ModelError
+from cvxpriv.learning.encoding import Encoding
 from cvxpriv.tables import encodings
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.frames import read_table
 from cvxpriv.tables.joint import JointTable
+from cvxpriv.tables.preparing import prepare
 
 
 class Rude:
@@ -281,3 +284,21 @@ def packed(text: bytes, suffix: str) -> bytes:
 def test_a_parameter_beyond_the_doubles_is_refused_by_name() -> None:
     with pytest.raises(ModelError, match="epsilon="):
         local_differential_privacy(10**400)
+
+
+ODD: list[Any] = [[1], {}, np.ma.masked, Decimal("sNaN"), np.array([1, 2]), "\ud800", 10**5000]
+
+
+@pytest.mark.parametrize("place", range(len(ODD)))
+def test_frames_of_odd_cells_are_refused_at_every_door(place: int) -> None:
+    odd = pd.DataFrame({"a": pd.Series([ODD[place], 1, 2, 2], dtype=object), "b": [1, 2, 3, 4]})
+    recipe = prepare(pd.DataFrame({"a": [1, 2], "b": [1, 2]}), rare={"a": 1}).recipe
+    for door in (
+        lambda: prepare(odd),
+        lambda: prepare(odd, rare={"a": 2}),
+        lambda: recipe.apply(odd),
+        lambda: Encoding.of(odd),
+        lambda: JointTable.from_frame(odd, ["a"], ["b"]),
+    ):
+        with suppress(CvxprivError):
+            door()

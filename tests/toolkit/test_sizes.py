@@ -15,7 +15,7 @@ from scipy import sparse
 
 import cvxpriv as cpv
 from cvxpriv.cli.main import main
-from cvxpriv.errors import ModelError
+from cvxpriv.errors import DataError, ModelError
 from cvxpriv.mechanisms.disclosure import disclosure
 from cvxpriv.models import ISTDP, ADMMSharing, InferenceAsService, PrivacyFunnel, RecycledADMM
 from cvxpriv.numerics import sizes
@@ -149,3 +149,17 @@ def test_sparse_rows_are_sized_by_what_is_stored() -> None:
     graph = nx.path_graph(2)
     with pytest.raises(ModelError, match="fewer columns, rows"):
         RecycledADMM(graph, [(wide[:150], labels[:150]), (wide[150:], labels[150:])]).solve()
+
+
+def test_a_billion_sparse_columns_and_a_view_of_terabytes_are_refused_at_once() -> None:
+    wide = sparse.csr_array((12, 10**9))
+    calls: tuple[Callable[[], Any], ...] = (
+        lambda: ISTDP(wide, LABELS),
+        lambda: ADMMSharing([wide], LABELS),
+        lambda: RecycledADMM(nx.path_graph(2), [(wide, LABELS)] * 2),
+    )
+    for call in calls:
+        with pytest.raises(ModelError, match="12 x 1,000,000,000 rows.* GB, above the limits.*fewer columns"):
+            call()
+    with pytest.raises(DataError, match="out of memory: Unable to allocate"):
+        cpv.JointTable.from_counts(np.broadcast_to(1.0, (10**7, 10**7)))

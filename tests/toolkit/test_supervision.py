@@ -5,15 +5,20 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import cvxpy as cp
 import networkx as nx
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import cvxpriv as cpv
 from cvxpriv.errors import Disagreement, SolverFailure
+from cvxpriv.kkt.conic.cones.layout import ConeLayout
+from cvxpriv.kkt.conic.program import solved_by_clarabel
 from cvxpriv.models import ISTDP, ADMMSharing, InferenceAsService, PrivacyFunnel, RecycledADMM
 
 TABLE = cpv.JointTable.from_counts([[12, 3, 5], [1, 8, 6], [2, 2, 9]])
@@ -194,3 +199,19 @@ def test_defaults_adapt_to_the_solvers_that_are_installed(blocked: list[str], le
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.strip() == "done"
+
+
+def test_a_point_of_another_shape_is_none_and_a_missing_solver_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The convex quadratic model that names a face asks CLARABEL itself: whatever it answers, there is another way."""
+    eye, layout = sp.eye_array(3, format="csc"), ConeLayout(nonneg=3)
+    ask = partial(solved_by_clarabel, eye, -eye, -np.ones(3), layout, 1e-9)
+    found, prices = ask()
+    assert found is not None
+    assert prices is not None
+    assert found == pytest.approx(np.ones(3), abs=1e-6)
+    for x in ([1.0, 1.0], [1.0] * 4, [np.nan] * 3, ["a"] * 3, None, 1.0):
+        wrong = SimpleNamespace(solve=lambda x=x: SimpleNamespace(x=x, z=[1.0]))
+        monkeypatch.setattr("clarabel.DefaultSolver", lambda *_, wrong=wrong: wrong)
+        assert ask() == (None, None)
+    monkeypatch.setitem(sys.modules, "clarabel", None)
+    assert ask() == (None, None)

@@ -24,7 +24,7 @@ import scipy.sparse as sp
 
 from cvxpriv.kkt.conic.bounds import lower_bound
 from cvxpriv.kkt.conic.data import ConeData
-from cvxpriv.kkt.conic.program import ConeProgram, clarabel_cones, solved_by_clarabel
+from cvxpriv.kkt.conic.program import ConeProgram, solved_by_clarabel
 from cvxpriv.numerics.arrays import Array
 
 
@@ -117,11 +117,11 @@ def infeasibility_proof(compiled: ConeData) -> Certificate | None:
     """
     program = ConeProgram(**compiled.fields)
     size = program.c.size
-    anything, cones = sp.csc_array((size, size)), clarabel_cones(program.layout)
+    anything = sp.csc_array((size, size))
     for tolerance in TOLERANCES:
         # The least misfit of a program that is infeasible by a hair vanishes in rounding; CLARABEL's own certificate,
         # scaled as it likes, does not.
-        _, own = solved_by_clarabel(anything, program.A, program.b, cones, tolerance)
+        _, own = solved_by_clarabel(anything, program.A, program.b, program.layout, tolerance)
         for z in (_misfit(compiled, program.b, tolerance), own):
             if z is not None and (proof := infeasibility(program, z)).exact:
                 return proof
@@ -136,15 +136,12 @@ def ray(compiled: ConeData) -> Array | None:
     `compiled`: Compiled for CLARABEL.
     """
     program = ConeProgram(**compiled.fields)
-    size = program.c.size
-    import clarabel
-
     flat = program.P[np.unique(program.P.indices)]
-    A = sp.vstack([program.A, sp.csr_array(program.c[None]), flat], format="csc")
-    b = np.concatenate([np.zeros(program.b.size), [-1.0], np.zeros(flat.shape[0])])
+    A = sp.vstack([sp.csr_array(program.c[None]), flat, program.A], format="csc")
+    b = np.concatenate([[-1.0], np.zeros(flat.shape[0] + program.b.size)])
+    layout = replace(program.layout, zero=program.layout.zero + 1 + flat.shape[0])
     for tolerance in TOLERANCES:
-        cones = [*clarabel_cones(compiled.fields["layout"]), clarabel.ZeroConeT(1 + flat.shape[0])]
-        d, _ = solved_by_clarabel(sp.eye_array(size, format="csc"), A, b, cones, tolerance)
+        d, _ = solved_by_clarabel(sp.eye_array(program.c.size, format="csc"), A, b, layout, tolerance)
         if d is not None and unboundedness(program, d).holds(PROOF):
             return d
     return None
@@ -167,8 +164,8 @@ def roomy(compiled: ConeData, *, curved: bool = False) -> bool:
 
 def _misfit(compiled: ConeData, b: Array, tolerance: float) -> Array | None:
     """Return the least ``A x + s - b``, ``s`` in the cone."""
-    A, cones = compiled.fields["A"], clarabel_cones(compiled.fields["layout"])
+    A, layout = compiled.fields["A"], compiled.fields["layout"]
     rows, size = A.shape
     P = sp.block_diag([sp.csc_array((size, size)), sp.eye_array(rows)], format="csc")
-    point, _ = solved_by_clarabel(P, sp.hstack([A, -sp.eye_array(rows)], format="csc"), b, cones, tolerance)
+    point, _ = solved_by_clarabel(P, sp.hstack([A, -sp.eye_array(rows)], format="csc"), b, layout, tolerance)
     return None if point is None else point[size:]

@@ -260,9 +260,9 @@ def _bound_rows(data: dict[str, Any], width: int) -> tuple[sp.csr_array, Array, 
     return A, sides, (columns, signs)
 
 
-def finite(part: Any) -> Array | None:
-    """Return a solver's vector as an array; None where there is none, or an entry is not a finite number."""
+def finite(part: Any, size: int) -> Array | None:
+    """Return a solver's vector as an array; None where there is none, of another size, or an entry is not finite."""
     if part is None:
         return None
     array = np.asarray(part, dtype=float).ravel()
-    return array if np.isfinite(array).all() else None
+    return array if array.size == size and np.isfinite(array).all() else None

@@ -13,7 +13,7 @@ from math import isqrt
 
 from cvxpriv.kkt.conic.cones import ConeLayout
 from cvxpriv.kkt.conic.cones.symmetric import triangle_indices
-from cvxpriv.kkt.conic.program import ConeProgram, clarabel_cones, solved_by_clarabel
+from cvxpriv.kkt.conic.program import ConeProgram, solved_by_clarabel
 from cvxpriv.numerics.arrays import Array
 
 UPWARDS, DOWNWARDS = (Context(prec=50, rounding=way) for way in (ROUND_CEILING, ROUND_FLOOR))
@@ -130,4 +130,4 @@ def with_room(program: ConeProgram, room: float) -> tuple[Array | None, tuple[Ar
 def _solved(program: ConeProgram, c: Array, b: Array) -> tuple[Array | None, Array | None]:
     if program.layout.psd and program.layout.triangle != "upper":  # the solver here takes the upper one
         return None, None
-    return solved_by_clarabel(program.P, program.A, b, clarabel_cones(program.layout), TOLERANCE, c)
+    return solved_by_clarabel(program.P, program.A, b, program.layout, TOLERANCE, c)

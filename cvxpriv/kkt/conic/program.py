@@ -185,27 +185,28 @@ def _size(*terms: Array) -> float:
 
 
 def solved_by_clarabel(
-    P: Any, A: Any, b: Array, cones: list[Any], tolerance: float, c: Array | None = None
+    P: Any, A: Any, b: Array, layout: ConeLayout, tolerance: float, c: Array | None = None
 ) -> tuple[Array | None, Array | None]:
     """Return the minimiser of ``x'Px/2 + c'x`` over ``b - A x`` in the cones, and the dual, or None for each."""
-    import clarabel
-
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    for name, value in SOLVERS["CLARABEL"].timed_options(tolerance).items():
-        setattr(settings, name, value)
     P, A = sp.csc_matrix(P), sp.csc_matrix(A)
     linear = np.zeros(P.shape[0]) if c is None else c
     try:
-        solution = clarabel.DefaultSolver(sp.triu(P, format="csc"), linear, A, b, cones, settings).solve()
+        import clarabel
+
+        settings = clarabel.DefaultSettings()
+        settings.verbose = False
+        for name, value in SOLVERS["CLARABEL"].timed_options(tolerance).items():
+            setattr(settings, name, value)
+        upper = sp.triu(P, format="csc")
+        solution = clarabel.DefaultSolver(upper, linear, A, b, _clarabel_cones(layout), settings).solve()
+        return finite(solution.x, linear.size), finite(solution.z, len(b))
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException:  # a panic of a solver written in Rust is no Exception
+    except BaseException:  # it is not installed, or panics, which in a solver written in Rust is no Exception
         return None, None
-    return finite(solution.x), finite(solution.z)
 
 
-def clarabel_cones(layout: ConeLayout) -> list[Any]:
+def _clarabel_cones(layout: ConeLayout) -> list[Any]:
     """Return CLARABEL's cones for the rows of a program."""
     import clarabel
 

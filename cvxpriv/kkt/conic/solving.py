@@ -115,7 +115,7 @@ def asked(
     try:
         with solvers_silent(), quiet():  # "may be inaccurate", and whatever else: the status says so
             raw = compiled.chain.solve_via_data(problem, compiled.data, warm_start, False, dict(options))
-        x, z = map(finite, _READERS.get(compiled.solver, _read_other)(compiled, raw))
+        x, z = map(finite, _READERS.get(compiled.solver, _read_other)(compiled, raw), (program.c.size, program.b.size))
         told = compiled.chain.solver.invert(raw, compiled.inverse[-1])
     except (KeyboardInterrupt, SystemExit):
         raise

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from scipy.sparse.linalg import svds
 from cvxpriv.errors import DataError, ModelError, shown
 from cvxpriv.learning.labels import LARGEST, signed_labels
 from cvxpriv.learning.learning_model import random_scale
-from cvxpriv.learning.matrices import with_column
+from cvxpriv.learning.matrices import sparse_rows, with_column
 from cvxpriv.learning.schema import PublicSchema
 from cvxpriv.numerics.arguments import real_numbers
 from cvxpriv.numerics.arrays import Array
@@ -36,9 +36,7 @@ def read_design(x: Any, least: int = 2) -> tuple[Design, tuple[str, ...]]:
         x = x.to_numpy()
     else:
         names = ()
-    if sp.issparse(x) and cast(Any, x).dtype.kind == "c":
-        raise DataError("X holds complex numbers: pass real ones, for example real and imaginary part apart")
-    design: Design = _sparse(x) if sp.issparse(x) else np.array(real_numbers(x, "X", copy=False), order="F")
+    design: Design = sparse_rows("X", x) if sp.issparse(x) else np.array(real_numbers(x, "X", copy=False), order="F")
     if design.ndim != 2 or design.shape[0] < least or design.shape[1] < 1:
         raise DataError(f"X has shape {design.shape}, expected (n, d) with n >= {least} rows and d >= 1 columns")
     names = names or tuple(f"x{index}" for index in range(design.shape[1]))
@@ -73,10 +71,6 @@ def refuse_constant(design: Design, names: tuple[str, ...]) -> None:
             f"X is constant in {_named(constant, names)}: such a coefficient is an intercept that would be penalised; "
             "drop the columns and pass intercept=True, or pass allow_constant=True to keep them"
         )
-
-
-def _sparse(x: Any) -> sp.csr_array:
-    return sp.csr_array(x, dtype=float)
 
 
 def _named(chosen: npt.NDArray[np.bool_], names: tuple[str, ...]) -> str:

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from cvxpriv.blocks.declaration import Constraint, Known, constraints_of
 from cvxpriv.kkt.conic.cones import ConeLayout
-from cvxpriv.kkt.conic.program import ConeProgram, clarabel_cones, solved_by_clarabel
+from cvxpriv.kkt.conic.program import ConeProgram, solved_by_clarabel
 from cvxpriv.numerics.arrays import Array
 
 from .problem import Problem
@@ -93,7 +93,7 @@ def predicted(x: Array, problem: Problem, live: Live) -> Face | None:
     matrix = sp.csc_array(sp.vstack([rows[:split], rate, rows[split:]]))
     slack = live.bound - live.matrix[:, :count] @ x
     bound = np.concatenate([slack[:split], [float(x @ log_w) - problem.target], slack[split:]])
-    cones = clarabel_cones(ConeLayout(zero=split, nonneg=len(bound) - split))
+    cones = ConeLayout(zero=split, nonneg=len(bound) - split)
     linear = np.append(rise * scale[:count], own)
     found, prices = solved_by_clarabel(sp.csc_array(bent), matrix, bound, cones, _ACCURACY, linear)
     if found is None or prices is None:

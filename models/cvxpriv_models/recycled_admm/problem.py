@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import Any, cast
 
 import cvxpy as cp
@@ -226,13 +227,14 @@ def _shards(shards: Any, network: Network, schema: PublicSchema | None) -> tuple
         several = [shards[label] for label in network.labels]
     else:
         try:
-            several = list(shards)
+            several = list(islice(shards, network.nodes + 1))
         except Exception as error:  # of an object of any class
             raise DataError(
                 f"shards={shown(shards)} is no sequence and no mapping: give every node one (X, y)"
             ) from error
     if len(several) != network.nodes:
-        raise DataError(f"shards has {len(several)} for {network.nodes} nodes: give every node one (X, y)")
+        count = f"more than {network.nodes}" if len(several) > network.nodes else len(several)
+        raise DataError(f"shards has {count} for {network.nodes} nodes: give every node one (X, y)")
     designs, labels = [], []
     for label, shard in zip(network.labels, several, strict=True):
         if not isinstance(shard, (tuple, list)) or len(shard) != 2:
@@ -262,6 +264,9 @@ def _labels(
     for label, own in zip(network.labels, several, strict=True):
         if np.issubdtype(own.dtype, np.floating) and not np.isfinite(own).all():
             raise DataError(f"y of node {label!r} holds NaN or infinite labels: drop these rows")
+    kinds = {own.dtype.kind for own in several}
+    if kinds == {"V"} or (len(kinds) > 1 and not kinds <= set("biuf")):  # numpy would turn 1 into "1", or refuse
+        several = [own.astype(object) for own in several]
     together = np.concatenate(several)
     return signed_labels(together, together.size, loss, one_class=True)
 
