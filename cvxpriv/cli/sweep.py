@@ -87,7 +87,8 @@ def _facts(model: str, frame: pd.DataFrame, names: list[str]) -> Facts:
     count = {status: int((frame["status"] == status).sum()) for status in ("done", "failed", "waiting")}
     loose = int((frame["converged"] == False).sum())  # noqa: E712  None of a private fit is no failure
     varied = [name for name in ("table", "seed", *names) if name in frame and frame[name].astype(str).nunique() > 1]
-    short = frame[[*varied, "status", *(name for name in _BRIEF if name in frame and name not in varied)]]
+    told = ["status", *(["converged"] if loose else [])]
+    short = frame[[*varied, *told, *(name for name in _BRIEF if name in frame and name not in varied)]]
     whole = frame[[name for name in frame.columns if name not in _TASK_COLUMNS]]
     failed = frame[frame["status"] == "failed"]
     unmet = [f"{count['failed']} of {len(frame)} tasks failed (--retry does them again)"] if count["failed"] else []
@@ -99,7 +100,7 @@ def _facts(model: str, frame: pd.DataFrame, names: list[str]) -> Facts:
             Fact("done", count["done"], "", "Tasks with a result.", main=True),
             Fact("failed", count["failed"], "", "Tasks that ended with an error.", main=True),
             Fact("waiting", count["waiting"], "", "Tasks that an interrupt left undone.", aside=not count["waiting"]),
-            Fact("not_converged", loose, "", "Results above their tolerance.", aside=not loose),
+            Fact("not_converged", loose, "", "Results above their tolerance.", main=bool(loose), aside=not loose),
         ],
         sections=[
             Section("Tasks", tables=[Table(whole, sortable=True)], brief=Section("Tasks", tables=[Table(short)]))
