@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,42 +25,13 @@ from .run import FunnelRun
 LEAST_SHARE = 1e-3
 
 
-@dataclass(frozen=True)
-class Band:
-    """The least leakage between two curves.
-
-    `points`: The bounds, the mechanism and the certificate of each rate, in the order asked for; after a keyboard
-    interrupt, of those that were reached.
-    `reached`: Their places among the rates asked for: all, but for an interrupt.
-    """
-
-    points: tuple[FunnelBound, ...]
-    reached: tuple[int, ...]
-
-    @property
-    def lower(self) -> Array:
-        """No mechanism leaks less at each rate, nats."""
-        return np.array([one.lower for one in self.points])
-
-    @property
-    def upper(self) -> Array:
-        """Leakage of the mechanism of each rate, nats."""
-        return np.array([one.upper for one in self.points])
-
-    @property
-    def gap(self) -> float:
-        """The largest distance between the two curves, nats."""
-        return float((self.upper - self.lower).max(initial=0.0))
-
-
 def band(
     joint: JointTable | ArrayLike,
     rates: Sequence[float] | Array,
     gap: float = 1e-6,
     time_limit: float = 60.0,
-    seed: int = 0,
-) -> Band:
-    """Bound the least leakage at many rates; columns found at one rate serve at the next.
+) -> dict[int, FunnelBound]:
+    """Bound the least leakage at many rates, by their places; columns found at one rate serve at the next.
 
     They are found at the highest rate first. A keyboard interrupt ends the band at the rate that it cuts, whose bounds
     hold too.
@@ -69,20 +40,19 @@ def band(
     `rates`: Nats, each 0 <= R <= H(X).
     `gap`: Wanted upper - lower, nats.
     `time_limit`: Seconds for the whole band: each rate may take an even share of what is left.
-    `seed`: Seed of the local search.
     Raises DataError: The table is no joint distribution.
     Raises ModelError: There is no rate, or a rate, the gap or the time limit is out of range.
 
     Examples
     --------
     >>> found = band([[0.3, 0.1, 0.1], [0.05, 0.15, 0.3]], rates=[0.2, 0.5, 0.8])
-    >>> found.gap <= 1e-6, bool(np.all(np.diff(found.upper) >= 0.0))
+    >>> all(one.gap <= 1e-6 for one in found.values()), found[0].upper <= found[1].upper <= found[2].upper
     (True, True)
     """
     problems = [Problem.of(joint, float(rate), "nats", None) for rate in rates]
     if not problems:
         raise ModelError("rates is empty: pass at least one rate in nats")
-    prover, left, found = Prover(problems[0].table.probabilities, seed=seed), time_limit, {}
+    prover, left, found = Prover(problems[0].table.probabilities), time_limit, {}
     order = sorted(range(len(problems)), key=lambda k: -problems[k].rate)
     for waiting, k in zip(range(len(order), 0, -1), order, strict=True):
         found[k] = prover.at(problems[k].rate, gap, max(left / waiting, LEAST_SHARE * time_limit))
@@ -90,8 +60,7 @@ def band(
         if prover.interrupted:
             found[k] = replace(found[k], reason=INTERRUPTED)
             break
-    reached = tuple(sorted(found))
-    return Band(tuple(found[k] for k in reached), reached)
+    return dict(sorted(found.items()))
 
 
 def curve_row(fraction: float, solved: FunnelRun) -> dict[str, Any]:

@@ -375,8 +375,8 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         rates = [one.problem.rate for one in self.along(fractions)]
         gap, time_limit = (float(str(options.get(name, usual))) for name, usual in (("gap", 1e-6), ("time_limit", 60)))
         found = band(self.problem.table, rates, gap, time_limit)
-        pairs = zip(found.reached, found.points, strict=True)
-        return pd.DataFrame([certified_row(fractions[place], point, self.problem.p_x) for place, point in pairs])
+        rows = [certified_row(fractions[place], point, self.problem.p_x) for place, point in found.items()]
+        return pd.DataFrame(rows)
 
     @staticmethod
     def example_cases() -> list[Case]:
