@@ -228,12 +228,12 @@ class FunnelPricing:
         a = self.p_s_given_x[0]
         for start in range(0, len(first), EDGES_AT_ONCE):
             part = slice(start, start + EDGES_AT_ONCE)
-            found = edge_minima(a, lam, nu, first[part], second[part])
-            least = min(least, found.least)
-            some = np.flatnonzero(found.values < 0.0)
-            some = some[np.argsort(found.values[some])][:MOST_ADDED]
-            columns.append(on_all_symbols(len(nu), found.supports[some], found.weights[some]))
-            values.append(found.values[some])
+            supports, weights, inner, bound = edge_minima(a, lam, nu, first[part], second[part])
+            least = min(least, bound)
+            some = np.flatnonzero(inner < 0.0)
+            some = some[np.argsort(inner[some])][:MOST_ADDED]
+            columns.append(on_all_symbols(len(nu), supports[some], weights[some]))
+            values.append(inner[some])
         return Priced(np.concatenate(columns, axis=1), np.concatenate(values)), least
 
     def _local(self, lam: float, nu: Array, active: Array) -> Priced:

@@ -35,29 +35,18 @@ def pairs(size: int) -> tuple[IntArray, IntArray]:
     return first, second
 
 
-@dataclass(frozen=True)
-class EdgeMinima:
-    """The inner minima of phi on edges.
-
-    `supports`, (n, 2): The symbols of each edge that has one.
-    `weights`, (n, 2): Their probabilities, each exact where it is next to 0.
-    `values`: phi there.
-    `least`: No edge of those asked for has a smaller phi, rounding included; vertices are not edges.
-    """
-
-    supports: IntArray
-    weights: Array
-    values: Array
-    least: float
-
-
-def edge_minima(a: Array, lam: float, nu: Array, first: IntArray, second: IntArray) -> EdgeMinima:
+def edge_minima(
+    a: Array, lam: float, nu: Array, first: IntArray, second: IntArray
+) -> tuple[IntArray, Array, Array, float]:
     """Minimise phi inside edges.
 
     `a`: P(S=1|X).
     `lam`: The multiplier of the rate, >= 0.
     `nu`: The multipliers of P(X).
     `first`, `second`: The edges.
+    Returns: The inner minima: the symbols of each edge that has one, (n, 2); their probabilities, (n, 2), each exact
+    where it is next to 0; and phi there, (n,). Last a number that phi on no edge is below, rounding included; vertices
+    are not edges.
     """
     low, high, some = _convex_stretch(a[first], a[second], lam)
     supports, low, high = np.stack([first, second])[:, some], low[some], high[some]
@@ -70,7 +59,7 @@ def edge_minima(a: Array, lam: float, nu: Array, first: IntArray, second: IntArr
     # A tangent at z bounds phi on the whole convex stretch, whose length is at most 1; outside of it phi is concave.
     margin = ROUNDING * (1.0 + np.abs(nu).max(initial=0.0) + lam) + ROUNDING * (1.0 + lam) * np.abs(z)
     least = float((value - np.abs(slope) - margin).min(initial=np.inf))
-    return EdgeMinima(supports.T, np.stack([expit(-z), expit(z)], axis=1), value, least)
+    return supports.T, np.stack([expit(-z), expit(z)], axis=1), value, least
 
 
 def _convex_stretch(a_i: Array, a_j: Array, lam: float) -> tuple[Array, Array, Flags]:
