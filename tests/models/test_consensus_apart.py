@@ -12,7 +12,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from cvxpriv_models.recycled_admm import private
+from cvxpriv_models.recycled_admm import model as face
 from cvxpriv_models.recycled_admm.apart import ConsensusApart
 from cvxpriv_models.recycled_admm.apart_messages import SPOKEN
 from cvxpriv_models.recycled_admm.apart_node import Allowance, ConsensusNode
@@ -244,7 +244,7 @@ def test_with_noise_in_the_objective_each_node_releases_the_bits_that_its_own_dr
     with pytest.warns(PrivacyWarning):
         at_once = RecycledADMM(graph, shards, reg=40.0).solve_private(**given, noise_seed=5)
     assert (in_turn.released != at_once.released).any()
-    monkeypatch.setattr(private, "noise_source", lambda _: Spread())
+    monkeypatch.setattr(face, "noise_source", lambda _: Spread())
     monkeypatch.setattr(BallNoise, "release", own)
     together = RecycledADMM(graph, shards, reg=40.0).solve_private(**given)
     assert apart.settings.perturbation == "objective"

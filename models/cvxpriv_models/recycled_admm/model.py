@@ -20,6 +20,7 @@ from cvxpriv.numerics.arguments import require_callback
 from cvxpriv.numerics.arrays import Array, Values, single
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.sizes import Size, of_learning, require_feasible
+from cvxpriv.privacy import noise_source
 from cvxpriv.reports.progress import with_bar
 from cvxpriv.runs import shared_options as shared
 from cvxpriv.runs.options import Option, declared
@@ -31,8 +32,8 @@ from .conditions import ConvergenceConditions, conditions
 from .graph import EDGE
 from .on_rows import ConsensusOnRows
 from .options import METHODS, PRIVATE_METHODS, RECYCLING, checked_gamma, penalty_table, usual_method
-from .private import planned, posed, require_replaced, solve_private
-from .private_settings import GAUSSIAN, Privacy
+from .private import finished, planned, posed, private_passes, require_replaced
+from .private_settings import GAUSSIAN, Privacy, within_bound
 from .problem import Problem, Shard
 from .rate import default_eta, linear_rate
 from .run import ConsensusRun, PrivateConsensusRun, Settings
@@ -255,18 +256,18 @@ class RecycledADMM(LearningModel):
         require_feasible(self._size(max_iter or GAUSSIAN.passes, planned=2 * problem.nodes), oversize)
         require_replaced(problem, adjacency)
         chosen, asked = method or usual_method(eta, growth), Privacy(epsilon, delta, alpha, perturbation)
-        given = posed(problem, asked, chosen, max_iter, eta, growth, eta_cap, gamma, variant, row_bound, node_tol)
+        public, settings, table, releases = posed(
+            problem, asked, chosen, max_iter, eta, growth, eta_cap, gamma, variant, row_bound, node_tol
+        )
         if budget is not None:
             planned(epsilon, delta, perturbation).spend(budget)
-        return solve_private(
-            given,
-            delta=delta,
-            noise_seed=noise_seed,
-            progress=progress,
-            callback=callback,
-            clip_rows=clip_rows,
-            init=init,
-        )
+        clips = clip_rows or (problem.schema is not None and problem.schema.beyond == "clip")
+        bounded, noise = within_bound(public, settings.row_bound, clips), noise_source(noise_seed)
+        watch = with_bar(callback, len(table), "passes", progress)
+        context = Context(engines.ClosedForm(), History(), watch, starts=np.arange(1), noise=noise)
+        loop = private_passes(bounded, settings, table, releases)
+        state = single(run(loop, algorithm.initial_state(bounded, init), context), 0)
+        return finished(bounded, settings, releases, state, context, delta, noise.secure)
 
     @declared
     def convergence_conditions(

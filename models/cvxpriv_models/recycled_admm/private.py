@@ -1,4 +1,4 @@
-"""Consensus with differential privacy: `solve_private`. RADMM Algorithm 3, and its relatives.
+"""Consensus with differential privacy, as `RecycledADMM.solve_private` runs it. RADMM Algorithm 3, and its relatives.
 
 In each pass every node releases one vector; the rest of the pass is `Public`::
 
@@ -14,27 +14,23 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.errors import PrivacyError
 from cvxpriv.learning.labels import require_public_classes
 from cvxpriv.learning.schema import relation_of
-from cvxpriv.numerics.arrays import Array, Values, single
+from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.numerics.later import pd
-from cvxpriv.privacy import Noise, Plan, Release, gaussian_mu, noise_source
+from cvxpriv.privacy import Noise, Plan, Release, gaussian_mu
 from cvxpriv.privacy.gaussian import require_budget
-from cvxpriv.reports.progress import with_bar
 from cvxpriv.runs.learning_run import history_of_loop
-from cvxpriv.runs.shared_options import Watch
-from cvxpriv.schedules.history import Context, History, Never
-from cvxpriv.schedules.running import run as run_schedule
+from cvxpriv.schedules.history import Context, Never
 from cvxpriv.schedules.steps import Draw, Loop, Public, Sweep
 
-from .algorithm import LOOP, initial_state
+from .algorithm import LOOP
 from .blocks import carry, dual_update, even_update, penalty_step
 from .exactness import gradient_left, private_odd_step, require_solved
 from .graph import edge_weights, pull, reach
 from .options import RECYCLING, checked_gamma, penalty_table
-from .private_settings import Privacy, PrivateSettings, Releases, releases_of, require_suitable, usual_eta, within_bound
+from .private_settings import Privacy, PrivateSettings, Releases, releases_of, require_suitable, usual_eta
 from .problem import Problem
 from .run import PrivateConsensusRun
 from .spending import accounted, node_costs
@@ -53,28 +49,6 @@ def planned(epsilon: float | None, delta: float | None, perturbation: str | None
     gaussian = delta is not None and Privacy(epsilon, delta, None, perturbation).where == "output"
     entry = Release(mu=gaussian_mu(epsilon, delta)) if gaussian and delta is not None else Release(epsilon=epsilon)
     return Plan((entry,), "RecycledADMM", "replace-one")
-
-
-def solve_private(
-    given: Posed,
-    *,
-    delta: float | None,
-    noise_seed: int | None,
-    progress: bool,
-    callback: Watch | None,
-    clip_rows: bool,
-    init: ArrayLike | None,
-) -> PrivateConsensusRun:
-    """Return a private consensus of what `posed` returns; the options are those of `RecycledADMM.solve_private`."""
-    public, settings, table, releases = given
-    schema = public.schema
-    problem = within_bound(public, settings.row_bound, clip_rows or (schema is not None and schema.beyond == "clip"))
-    noise = noise_source(noise_seed)
-    watch = with_bar(callback, len(table), "passes", progress)
-    context = Context(ClosedForm(), History(), watch, starts=np.arange(1), noise=noise)
-    loop = private_passes(problem, settings, table, releases)
-    state = single(run_schedule(loop, initial_state(problem, init), context), 0)
-    return finished(problem, settings, releases, state, context, delta, noise.secure)
 
 
 def require_replaced(given: Problem, adjacency: str | None) -> None:
