@@ -195,10 +195,9 @@ def test_no_line_of_a_private_file_changes_another_one_or_whether_the_file_is_re
     rows = [f"{age},clerk,{age},low".encode() for age in range(20, 30)]
     whole = Reading().rows(_written([header.encode(), *rows], between), private=True)
     for kind, line in LINES.items():
-        for place in (0, len(rows)):
-            lines = [header.encode(), *rows[:place], line, *rows[place:]]
-            found = Reading().rows(_written(lines, between), private=True)
-            assert found.drop(index=place).reset_index(drop=True).equals(whole), kind
+        lines = [header.encode(), *rows[:3], line, *rows[3:]]
+        found = Reading().rows(_written(lines, between), private=True)
+        assert found.drop(index=3).reset_index(drop=True).equals(whole), kind
 
 
 def _written(lines: list[bytes], between: bytes) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
 from cvxpriv_models.recycled_admm import spending
+from cvxpriv_models.recycled_admm.private_settings import COVER, Privacy, Releases, releases_of
 
-from cvxpriv.privacy import Claim, Release, account_ledger
+from cvxpriv.privacy import BallNoise, Claim, GaussianNoise, Release, account_ledger, gaussian_mu
 
 ROWS, WEIGHT, SLOPE, BEND = np.array([3.0, 8.0]), 2.5, 0.7, np.array([0.4, 5.0])
 
@@ -73,3 +77,66 @@ def test_the_nodes_that_spent_most_come_first_and_conventional_admm_pays_for_twi
     for mu, spent, usual in zip((0.3, 0.1), frame["epsilon"], frame["ADMM"], strict=True):
         assert spent == pytest.approx(account_ledger([Release(mu=mu)], 1e-6, neighbours="").epsilon, rel=1e-12)
         assert usual == pytest.approx(account_ledger([Release(mu=mu)] * 2, 1e-6, neighbours="").epsilon, rel=1e-9)
+
+
+def test_the_noise_of_a_node_covers_its_move_and_twice_the_distance_to_its_minimiser() -> None:
+    grid = np.array([[0.25, 9.0], [0.5, 9.0]])
+    several = dict.fromkeys(("scale", "epsilon", "printed"), 100.0 * grid)
+    given: dict[str, Any] = {
+        "alpha": np.zeros(2),
+        "moves": grid,
+        "convexity": 8.0 * grid,
+        "last": 2.0 * grid,
+        **several,
+    }
+    gaussian = Releases(**given, mu=0.125).noise(1, 0, 3.0, 3)
+    assert isinstance(gaussian, GaussianNoise)
+    assert (gaussian.sensitivity, gaussian.mu, gaussian.size) == (2.0, 0.125, 3)
+    pure = Releases(**given).noise(1, 0, 3.0, 3)
+    assert isinstance(pure, BallNoise)
+    assert (pure.sensitivity, pure.size) == (gaussian.sensitivity, 3)
+    assert pure.epsilon == pytest.approx(1.0, rel=1e-12)
+
+
+def test_moves_are_those_of_rows_as_long_as_rounding_lets_pass() -> None:
+    loss = SimpleNamespace(slope=SLOPE, smoothness=0.25)
+    problem: Any = SimpleNamespace(rows=SimpleNamespace(counts=ROWS), loss=loss, ridge=0.4, C=WEIGHT)
+    settings: Any = SimpleNamespace(row_bound=2.0, perturbation="output", method="r-admm")
+    reaches = np.array([[1.0, 2.0], [3.0, 0.5]])
+    exact = spending.output_move(ROWS, WEIGHT, 0.4 + 2.0 * reaches, 2.0 * SLOPE)
+    found = releases_of(problem, settings, reaches, Privacy(1.0, 1e-6))
+    np.testing.assert_allclose(found.moves / exact - 1.0, 1e-12, rtol=1e-2)
+
+
+@pytest.mark.parametrize("method", ["r-admm", "dvp", "m-admm"])
+def test_the_plan_of_noise_in_an_objective_spends_what_was_asked_by_the_rule_of_one_pass(method: str) -> None:
+    loss = SimpleNamespace(slope=SLOPE, smoothness=0.25)
+    problem: Any = SimpleNamespace(rows=SimpleNamespace(counts=ROWS), loss=loss, ridge=0.4, C=WEIGHT)
+    settings: Any = SimpleNamespace(row_bound=2.0, perturbation="objective", method=method)
+    reaches = np.array([[1.0, 2.0], [3.0, 0.5]])
+    inside = {"r-admm": 1.0, "dvp": 2.0, "m-admm": 2.0 * reaches}[method]
+    volume = np.log1p(WEIGHT * 0.25 * 4.0 / (ROWS * (0.4 + 2.0 * reaches)))
+    for asked in (Privacy(5.0), Privacy(alpha=0.3)):
+        found = releases_of(problem, settings, reaches, asked)
+        exact = found.alpha / inside * 4.0 * WEIGHT * SLOPE / ROWS + volume
+        np.testing.assert_allclose(found.epsilon, (1.0 + COVER) * exact, rtol=1e-11)
+        np.testing.assert_allclose(found.last, COVER * exact, rtol=1e-11)
+        np.testing.assert_allclose(found.scale, inside / found.alpha * np.ones((2, 2)), rtol=1e-14)
+        printed = 2.0 * WEIGHT / ROWS * (1.4 / (0.4 + 2.0 * reaches) + found.alpha / inside * 2.0 * SLOPE)
+        np.testing.assert_allclose(found.printed, printed, rtol=1e-11)
+        assert (found.moves == 0.0).all()
+        total = found.epsilon.sum(axis=0) if asked.alpha is None else found.alpha
+        np.testing.assert_allclose(total, 5.0 if asked.alpha is None else 0.3, rtol=1e-11)
+
+
+def test_the_plan_of_noise_on_minimisers_spends_what_was_asked() -> None:
+    loss = SimpleNamespace(slope=SLOPE, smoothness=0.25)
+    problem: Any = SimpleNamespace(rows=SimpleNamespace(counts=ROWS), loss=loss, ridge=0.4, C=WEIGHT)
+    settings: Any = SimpleNamespace(row_bound=2.0, perturbation="output", method="dvp")
+    several = [releases_of(problem, settings, np.ones((4, 2)), one) for one in (Privacy(2.0, 1e-6), Privacy(2.0))]
+    assert several[0].mu == pytest.approx(gaussian_mu(2.0, 1e-6) / 2.0, rel=1e-15)
+    assert several[1].mu == 0.0
+    assert several[1].epsilon.tolist() == several[1].last.tolist() == [[0.5, 0.5]] * 4
+    rated = releases_of(problem, settings, np.ones((4, 2)), Privacy(alpha=0.3))
+    np.testing.assert_allclose(rated.epsilon, (1.0 + COVER) * 0.3 * rated.moves, rtol=1e-14)
+    assert (rated.last == rated.epsilon).all()

@@ -12,6 +12,7 @@ from cvxpriv_models.admm_sharing import sensitivity
 from cvxpriv_models.admm_sharing.mechanism import ShareRelease
 
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.rounding import sum_rounding
 
 from .sharing_cases import operator_bound, printed_lemma_1
 
@@ -110,3 +111,23 @@ def test_no_two_clipped_shares_are_further_apart_than_the_clips_alone_say(clip: 
         assert max(np.abs(clipped).max(), np.linalg.norm(clipped[0])) <= max(clip, entries)
         moved.append(float(near))
     assert max(moved) <= release.of_clips(5) == pytest.approx(max(moved), rel=1e-9)
+    long = release_of_clip(10**6) / 2.0 - 1.0
+    assert sum_rounding(10**6) <= long <= 1.001 * sum_rounding(10**6)
+
+
+@pytest.mark.parametrize(
+    ("adjacency", "bound"), [("replace-one", "row"), ("party-row", "row"), ("column", "column"), ("cell", "cell")]
+)
+def test_the_noise_of_a_share_covers_its_bound_and_twice_its_inexactness(adjacency: str, bound: str) -> None:
+    target, entries = np.array([3.0, 0.0, -4.0]), np.inf if bound == "column" else 0.75
+    release = ShareRelease(0.5, adjacency, (9.0, 0.25), (7.0, 2.0), clip=1e9, clip_entries=entries)
+    more = {"row": (entries,), "column": (), "cell": (4, entries)}[bound]
+    exact = getattr(sensitivity, bound)(target, 2.0, 0.25, *more)
+    found = release.of_the_step(target, 1, 4)
+    assert found - exact == pytest.approx(10.0 * sensitivity.INEXACT, rel=1e-6)
+    assert release.sensitivity(target, 1, 4) == min(found, release.of_clips(3)) > exact
+    assert ShareRelease(0.5, adjacency, (np.inf,), (0.0,), 1.0).sensitivity(target, 0, 4) == release_of_clip(3)
+
+
+def release_of_clip(samples: int) -> float:
+    return ShareRelease(0.5, "column", (np.inf,), (0.0,), 1.0).of_clips(samples)

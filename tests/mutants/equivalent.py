@@ -31,6 +31,10 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     "cvxpriv_models.istdp.objective_perturbation": {
         ("spend", r"lam < least"): "where lam is the least, its determinant is half of epsilon by the other rule too",
     },
+    "cvxpriv_models.admm_sharing.mechanism": {
+        ("clipped", r"size >= self.clip"): TOUCHED,
+        ("of_clips", r"sum_rounding\((\(samples\)|samples \+ \(1[57]\))\)"): "an allowance for a dozen operations",
+    },
     "cvxpriv.privacy.gaussian": {
         ("", r"^LEAST_MU, MOST_MU"): BRACKET,
         ("", r"^NARROW = "): "from 0.5 to 2 the integral and the difference of tails are both right to 1e-11",

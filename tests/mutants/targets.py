@@ -124,7 +124,7 @@ GROUPS = {
             ),
             Target(
                 "cvxpriv_models.recycled_admm.private_settings",
-                ("tests/models/test_consensus_private.py", "tests/models/test_private_scales.py"),
+                ("tests/models/test_consensus_spending.py", "tests/models/test_private_scales.py"),
                 frozenset({"noise", "releases_of", "_inside", "_rates_within", "_output"}),
             ),
             Target("cvxpriv.privacy.noise", ("tests/toolkit/test_grid.py", "tests/toolkit/test_privacy.py")),

@@ -68,10 +68,11 @@ def test_no_neighbour_moves_the_sums_of_private_scores_further_than_their_noise_
 
 def test_private_scores_are_sums_over_the_released_number_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     gaussian: list[GaussianNoise] = []
+    said = [1.0]
 
     def plain(own: GaussianNoise, query: np.ndarray, noise: object) -> np.ndarray:
         gaussian.append(own)
-        return query if query[0] else np.ones(query.size)
+        return query if query[0] else np.full(query.size, said[0])
 
     monkeypatch.setattr(GaussianNoise, "release", plain)
     margin, labels, mu = np.array([0.0, 2.0, -1.0, 3.0]), np.array([-1, 1, 1, 1]), gaussian_mu(1.0, 1e-6)
@@ -83,6 +84,8 @@ def test_private_scores_are_sums_over_the_released_number_of_rows(monkeypatch: p
         assert sensitivities[size == 3] < found.deviation * 4.0 * mu < sensitivities[size == 3] * (1.0 + 2.0**-12)
         none = private_scores(np.ones(0), np.ones(0), epsilon=1.0, delta=1e-6, adjacency=adjacency)
         assert none.accuracy == least
-    assert [(one.sensitivity, one.mu, one.size) for one in gaussian[::2]] == [
+    said[0] = 3.0
+    assert private_scores(np.ones(0), np.ones(0), epsilon=1.0, delta=1e-6).accuracy == 1.0
+    assert [(one.sensitivity, one.mu, one.size) for one in gaussian[:4:2]] == [
         (sensitivities[counted], mu, 2 + counted) for counted in (False, True)
     ]
