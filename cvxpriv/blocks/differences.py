@@ -20,6 +20,7 @@ from cvxpy.atoms.atom import Atom
 from cvxpy.atoms.elementwise.elementwise import Elementwise
 from cvxpy.atoms.quad_form import QuadForm
 
+from cvxpriv.blocks.parts import sign_of
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.kkt.coordinates import dense
 from cvxpriv.numerics.arrays import Array
@@ -148,8 +149,7 @@ class Tangents:
         held = {}
         for k in moving:
             one, name = part.args[k], f"held[{len(self.parameters)}]"
-            marks = {"PSD": one.is_psd() or None} if isinstance(part, QuadForm) and k == 1 else {}
-            marks = marks or {"nonneg": one.is_nonneg() or None, "nonpos": one.is_nonpos() or None}
+            marks = {"PSD": one.is_psd() or None} if isinstance(part, QuadForm) and k == 1 else sign_of(one)
             held[k] = self.parameters[name] = cp.Parameter(one.shape, name=name, **marks)
             self.held[name] = one
         name = f"held[{len(self.parameters)}]"

@@ -181,11 +181,29 @@ class Part:
             return _number(part)
         if not self._moves(part):
             name = f"fixed[{len(self.parameters)}]"
-            sign = {"nonneg": True} if part.is_nonneg() else {"nonpos": True} if part.is_nonpos() else {}
-            parameter = cp.Parameter(part.shape, name=name, **sign)
+            parameter = cp.Parameter(part.shape, name=name, **sign_of(part))
             self.parameters[name] = (parameter, part)
             return parameter
         return part if isinstance(part, cp.Variable) else part.copy([self._rewritten(one) for one in part.args])
+
+
+def sign_of(part: Any) -> dict[str, bool]:
+    """Return the sign that cvxpy knows of an expression, as a Parameter's attribute; bounds of variables are signs.
+
+    >>> sign_of(2 * cp.Variable(bounds=[0, 1])), sign_of(cp.Variable())
+    ({'nonneg': True}, {})
+    """
+    if any(one.attributes["bounds"] is not None for one in part.variables()):
+        part = _signed(part)
+    return {"nonneg": True} if part.is_nonneg() else {"nonpos": True} if part.is_nonpos() else {}
+
+
+def _signed(part: Any) -> Any:
+    """Return an expression with the signs of its variables' bounds as attributes, which are all that cvxpy looks at."""
+    if isinstance(part, cp.Variable):
+        low, high = (np.asarray(one) for one in part.get_bounds())
+        return cp.Variable(part.shape, nonneg=(low >= 0.0).all() or None, nonpos=(high <= 0.0).all() or None)
+    return part.copy([_signed(one) for one in part.args]) if part.args else part
 
 
 def _number(part: Any) -> Any:

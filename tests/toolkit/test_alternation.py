@@ -138,7 +138,7 @@ def test_a_signal_and_its_filter_are_found_from_their_convolution() -> None:
 
 def k_means(points: np.ndarray, clusters: int) -> tuple[cp.Problem, cp.Variable, cp.Variable]:
     """Shares of points in clusters, and the clusters' centres: linear in the ones, quadratic in the others."""
-    share = cp.Variable((len(points), clusters), nonneg=True, name="share")
+    share = cp.Variable((len(points), clusters), bounds=[0, 1], name="share")
     centre = cp.Variable((clusters, points.shape[1]), name="centre")
     one = np.ones((len(points), 1))
     far = [cp.sum(cp.square(points - one @ centre[k : k + 1]), axis=1) for k in range(clusters)]
