@@ -1,10 +1,8 @@
 """Ready constraints from text, for the command line: `ldp=1.0`, `floor=0.01`, `distortion=costs.csv:0.5`."""
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Literal
-
-from numpy.typing import ArrayLike
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from cvxpriv.constraints.cells import fixed, floor, forbidden
 from cvxpriv.constraints.documents import GROUP, maker
@@ -50,9 +48,9 @@ def parse(text: str) -> ReadyConstraint:
     outside = {one.replace("_", "-"): one for one in extensions(GROUP)}
     if key not in _MAKERS and key not in outside:
         raise ModelError(f"constraint={text!r}: {name!r} is not a constraint; {suggest(key, [*_MAKERS, *outside])}")
-    form, make = _MAKERS.get(key) or (f"{key}=NUMBER:...", lambda value: maker(outside[key])(*_numbers(value)))
+    form, make, read = _MAKERS.get(key) or (f"{key}=NUMBER:...", maker(outside[key]), _numbers)
     try:
-        return make(value)
+        return make(*read(value))
     except _Malformed:
         raise ModelError(f"constraint={text!r} cannot be read: write {form}") from None
     except (ModelError, DataError) as error:
@@ -74,12 +72,22 @@ def _numbers(value: str) -> list[float]:
     return [_number(one) for one in value.split(":")] if value else []
 
 
-def _with_of(value: str) -> tuple[list[str], Literal["input", "private"]]:
-    """Return the parts of a value, and its `of`: the last part, where that is a word for it."""
-    parts = [part.strip() for part in value.split(":")]
-    if parts[-1] in ("input", "private"):
-        return parts[:-1], "input" if parts[-1] == "input" else "private"
-    return parts, "private"
+def _one_or_two(value: str) -> list[float]:
+    numbers = _numbers(value)
+    if len(numbers) not in (1, 2):
+        raise _Malformed
+    return numbers
+
+
+def _two(value: str) -> list[float]:
+    return [_number(one) for one in _split(value, ":", 2)]
+
+
+def _split(value: str, separator: str, count: int) -> list[str]:
+    parts = value.split(separator)
+    if len(parts) != count:
+        raise _Malformed
+    return parts
 
 
 def _whole(value: str) -> int:
@@ -88,44 +96,8 @@ def _whole(value: str) -> int:
     return int(value)
 
 
-def _floor(value: str) -> ReadyConstraint:
-    try:
-        least: float | list[list[float]] = float(value)
-    except ValueError:
-        if not value:
-            raise _Malformed from None
-        least = read_matrix(value)
-    return floor(least)
-
-
-def _file_and_number(make: Callable[[ArrayLike, float], ReadyConstraint]) -> Callable[[str], ReadyConstraint]:
-    def made(value: str) -> ReadyConstraint:
-        path, _, number = value.rpartition(":")  # the last colon: a path may hold one
-        if not path:
-            raise _Malformed
-        bound = _number(number)
-        return make(read_matrix(path), bound)
-
-    return made
-
-
-def _counted(make: Callable[..., ReadyConstraint], *counts: int) -> Callable[[str], ReadyConstraint]:
-    """Return the maker of a constraint from so many numbers."""
-
-    def made(value: str) -> ReadyConstraint:
-        numbers = _numbers(value)
-        if len(numbers) not in counts:
-            raise _Malformed
-        return make(*numbers)
-
-    return made
-
-
-def _parts(value: str, count: int) -> list[list[str]]:
-    parts = [cell.split(":") for cell in value.split(",")]
-    if any(len(part) != count for part in parts):
-        raise _Malformed
-    return parts
+def _wholes(value: str) -> list[int]:
+    return [_whole(one) for one in value.split(",")]
 
 
 def _input(value: str) -> int | str:
@@ -136,99 +108,114 @@ def _input(value: str) -> int | str:
     return _whole(text) if re.fullmatch("[0-9]+", text) else text
 
 
-def _forbidden(value: str) -> ReadyConstraint:
-    return forbidden([(_input(row), _whole(column)) for row, column in _parts(value, 2)])
+def _floor(value: str) -> list[Any]:
+    try:
+        return [float(value)]
+    except ValueError:
+        if not value:
+            raise _Malformed from None
+        return [read_matrix(value)]
 
 
-def _fixed(value: str) -> ReadyConstraint:
-    cells = [((_input(row), _whole(column)), _number(wanted)) for row, column, wanted in _parts(value, 3)]
-    if len(dict(cells)) < len(cells):
+def _file_and_number(value: str) -> list[Any]:
+    path, _, number = value.rpartition(":")  # the last colon: a path may hold one
+    if not path:
         raise _Malformed
-    return fixed(dict(cells))
+    bound = _number(number)
+    return [read_matrix(path), bound]
 
 
-def _symmetric(value: str) -> ReadyConstraint:
+def _with_of(value: str) -> tuple[str, float, str]:
+    """Return what stands before the last number of a value, that number, and `of`: a word for it at the end."""
+    rest, colon, of = value.rpartition(":")
+    rest, of = (rest, of.strip()) if colon and of.strip() in ("input", "private") else (value, "private")
+    before, _, number = rest.rpartition(":")
+    return before.strip(), _number(number), of
+
+
+def _number_of(value: str) -> tuple[float, str]:
+    before, number, of = _with_of(value)
+    if before:
+        raise _Malformed
+    return number, of
+
+
+def _vulnerability(value: str) -> list[Any]:
+    path, bound, of = _with_of(value)
+    return [bound, read_matrix(path) if path else None, of]
+
+
+def _information(value: str) -> tuple[str, float, str]:
+    if not (found := _with_of(value))[0]:
+        raise _Malformed
+    return found
+
+
+def _fairness(value: str) -> list[Any]:
+    groups, _, bound = value.rpartition(":")
+    return [_number(bound), _wholes(groups) if groups else None]
+
+
+def _fixed(value: str) -> list[Any]:
+    cells = [_split(cell, ":", 3) for cell in value.split(",")]
+    values = {(_input(row), _whole(column)): _number(wanted) for row, column, wanted in cells}
+    if len(values) < len(cells):
+        raise _Malformed
+    return [values]
+
+
+def _forbidden(value: str) -> list[Any]:
+    cells = [_split(cell, ":", 2) for cell in value.split(",")]
+    return [[(_input(row), _whole(column)) for row, column in cells]]
+
+
+def _symmetric(value: str) -> list[Any]:
     inputs, colon, outputs = value.partition(":")
     if not colon:
         raise _Malformed
-    return symmetric(*([_whole(one) for one in part.split(",")] for part in (inputs, outputs)))
+    return [_wholes(inputs), _wholes(outputs)]
 
 
-def _monotone(value: str) -> ReadyConstraint:
+def _monotone(value: str) -> list[Any]:
     if value not in ("", "increasing", "decreasing"):
         raise _Malformed
-    return monotone(value != "decreasing")
+    return [value != "decreasing"]
 
 
-def _one_number(make: Callable[..., ReadyConstraint]) -> Callable[[str], ReadyConstraint]:
-    def made(value: str) -> ReadyConstraint:
-        parts, of = _with_of(value)
-        if len(parts) != 1:
-            raise _Malformed
-        return make(_number(parts[0]), of=of)
-
-    return made
-
-
-def _vulnerability(value: str) -> ReadyConstraint:
-    parts, of = _with_of(value)
-    if len(parts) == 1:
-        return bayes_vulnerability(_number(parts[0]), of=of)
-    return bayes_vulnerability(_number(parts[-1]), read_matrix(":".join(parts[:-1])), of=of)
-
-
-def _information(value: str) -> ReadyConstraint:
-    parts, of = _with_of(value)
-    if len(parts) < 2:
-        raise _Malformed
-    return f_information(":".join(parts[:-1]), _number(parts[-1]), of=of)
-
-
-def _fairness(value: str) -> ReadyConstraint:
-    groups, _, bound = value.rpartition(":")
-    return group_fairness(_number(bound), [_whole(one) for one in groups.split(",")] if groups else None)
-
-
-_MAKERS: Mapping[str, tuple[str, Callable[[str], ReadyConstraint]]] = {
-    "ldp": ("ldp=EPSILON or ldp=EPSILON:DELTA", _counted(local_differential_privacy, 1, 2)),
-    "metric-dp": (
-        "metric-dp=FILE:EPSILON",
-        _file_and_number(lambda far, epsilon: metric_differential_privacy(epsilon, far)),
+#: By name the form of a text, the function that makes the constraint, and one that reads its arguments.
+_MAKERS: Mapping[str, tuple[str, Callable[..., ReadyConstraint], Callable[[str], Sequence[Any]]]] = {
+    "ldp": ("ldp=EPSILON or ldp=EPSILON:DELTA", local_differential_privacy, _one_or_two),
+    "metric-dp": ("metric-dp=FILE:EPSILON", metric_differential_privacy, lambda value: _file_and_number(value)[::-1]),
+    "renyi": ("renyi=ORDER:EPSILON", renyi_differential_privacy, _two),
+    "lip": ("lip=EPSILON or lip=EPSILON:input", local_information_privacy, _number_of),
+    "pointwise-leakage": (
+        "pointwise-leakage=NATS or pointwise-leakage=NATS:input",
+        pointwise_leakage,
+        _number_of,
     ),
-    "renyi": ("renyi=ORDER:EPSILON", _counted(renyi_differential_privacy, 2)),
-    "lip": ("lip=EPSILON or lip=EPSILON:input", _one_number(local_information_privacy)),
-    "pointwise-leakage": ("pointwise-leakage=NATS or pointwise-leakage=NATS:input", _one_number(pointwise_leakage)),
-    "vulnerability": ("vulnerability=BOUND, or with a FILE of gains FILE:BOUND; :input at the end", _vulnerability),
-    "f-information": ("f-information=DIVERGENCE:BOUND or DIVERGENCE:BOUND:input", _information),
-    "fairness": ("fairness=BOUND or fairness=0,0,1:BOUND (the group of each input)", _fairness),
-    "output": ("output=P:P:... (of each output)", lambda value: output_marginal(_numbers(value))),
-    "tv": ("tv=BOUND", lambda value: total_variation_to_prior(_number(value))),
-    "mean-tv": ("mean-tv=BOUND", lambda value: total_variation_to_prior(_number(value), average=True)),
-    "maximal-leakage": ("maximal-leakage=NATS", lambda value: maximal_leakage(_number(value))),
-    "distortion": ("distortion=FILE:BOUND", _file_and_number(expected_distortion)),
-    "floor": ("floor=VALUE or floor=FILE", _floor),
-    "forbidden": ("forbidden=INPUT:OUTPUT,... (an input by number, or by label: smoker|old:2)", _forbidden),
-    "fixed": ("fixed=INPUT:OUTPUT:VALUE,...", _fixed),
-    "symmetric": ("symmetric=1,0,2:1,0 (where each input and each output goes)", _symmetric),
-    "monotone": ("monotone or monotone=decreasing", _monotone),
+    "vulnerability": (
+        "vulnerability=BOUND, or with a FILE of gains FILE:BOUND; :input at the end",
+        bayes_vulnerability,
+        _vulnerability,
+    ),
+    "f-information": ("f-information=DIVERGENCE:BOUND or DIVERGENCE:BOUND:input", f_information, _information),
+    "fairness": ("fairness=BOUND or fairness=0,0,1:BOUND (the group of each input)", group_fairness, _fairness),
+    "output": ("output=P:P:... (of each output)", output_marginal, lambda value: [_numbers(value)]),
+    "tv": ("tv=BOUND", total_variation_to_prior, lambda value: [_number(value)]),
+    "mean-tv": ("mean-tv=BOUND", total_variation_to_prior, lambda value: [_number(value), True]),
+    "maximal-leakage": ("maximal-leakage=NATS", maximal_leakage, lambda value: [_number(value)]),
+    "distortion": ("distortion=FILE:BOUND", expected_distortion, _file_and_number),
+    "floor": ("floor=VALUE or floor=FILE", floor, _floor),
+    "forbidden": (
+        "forbidden=INPUT:OUTPUT,... (an input by number, or by label: smoker|old:2)",
+        forbidden,
+        _forbidden,
+    ),
+    "fixed": ("fixed=INPUT:OUTPUT:VALUE,...", fixed, _fixed),
+    "symmetric": ("symmetric=1,0,2:1,0 (where each input and each output goes)", symmetric, _symmetric),
+    "monotone": ("monotone or monotone=decreasing", monotone, _monotone),
 }
 
-#: The names of all constraints with the form of their text.
-FORMS: Mapping[str, str] = {name: form for name, (form, _) in _MAKERS.items()}
-
-#: The functions of `cvxpriv.constraints` that they call, where the name is another.
-FUNCTIONS: Mapping[str, str] = {
-    "ldp": "local_differential_privacy",
-    "metric-dp": "metric_differential_privacy",
-    "renyi": "renyi_differential_privacy",
-    "lip": "local_information_privacy",
-    "pointwise-leakage": "pointwise_leakage",
-    "vulnerability": "bayes_vulnerability",
-    "f-information": "f_information",
-    "fairness": "group_fairness",
-    "output": "output_marginal",
-    "tv": "total_variation_to_prior",
-    "mean-tv": "total_variation_to_prior",
-    "maximal-leakage": "maximal_leakage",
-    "distortion": "expected_distortion",
-}
+#: The names of all constraints with the form of their text, and with the function that each calls.
+FORMS: Mapping[str, str] = {name: form for name, (form, *_) in _MAKERS.items()}
+FUNCTIONS: Mapping[str, str] = {name: make.__name__ for name, (_, make, _) in _MAKERS.items()}

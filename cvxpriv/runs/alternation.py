@@ -116,7 +116,7 @@ def alternate(
         stays convex with it.
     starts : int
         Number of starts. Where all variables have values, these are the first start. The others are random, within the
-        constraints on single variables.
+        convex constraints.
     seed : int
     init : mapping of variable's name to array, or several, optional
         Starts that replace these. The first block's own values are not used.

@@ -25,7 +25,7 @@ from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.alternation import residual_of
 from cvxpriv.schedules.convex_concave import KIND, AskedPrice, Passes
 from cvxpriv.schedules.history import History
-from cvxpriv.schedules.problem_starts import Init, moved_to_convex, run_pieces, starting_points
+from cvxpriv.schedules.problem_starts import Init, run_pieces, starting_points
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -140,7 +140,6 @@ def convex_concave(
     made = Convexified(whole)
     warn_not_dpp({made.block().name: made.declaration()})  # what is no difference is said before anything is drawn
     given, origins = starting_points(whole, starts, seed, init)
-    given = [moved_to_convex(whole, one) if kind == "random" else one for one, kind in zip(given, origins, strict=True)]
     engine = engine_named("dcp", solver=solver, tolerance=tolerance, time_limit=time_limit, isolate=isolate)
     work = partial(_from_starts, whole.objective, tuple(whole.constraints), AskedPrice(price, growth, most))
     work = partial(work, tol, max_iter, engine, callback)

@@ -11,8 +11,9 @@ from cvxpriv.kkt import proximal_step, residuals
 from cvxpriv.numerics.arrays import Array, Values, single, starts_in
 from cvxpriv.schedules.steps import Measure
 
-#: Share of the gradient below which a natural residual is compared with the proximal step.
-HIDDEN = 1e-3
+#: Share of the gradient below which a natural residual is compared with the proximal step; and the residual below which
+#: it is where derivatives decide nothing, at a kink.
+HIDDEN, AT_KINK = 1e-3, 0.1
 
 
 def placed(problem: cp.Problem, values: Values) -> None:
@@ -58,7 +59,7 @@ def residual_of(block: Block, point: Values) -> float:
         found = residuals(declaration.problem, duals=None, names=declaration.constraints)
     except DataError:
         return float("inf")
-    if found.largest > HIDDEN * found.scaled["stationarity"]:
+    if found.largest > (HIDDEN * found.scaled["stationarity"] if found.exact else AT_KINK):
         return found.largest
     step = proximal_step(declaration.problem)
     return max(found.largest, step.move) if step.measured else found.largest

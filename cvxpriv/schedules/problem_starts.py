@@ -6,6 +6,7 @@ from typing import TypeVar
 
 import cvxpy as cp
 import numpy as np
+from cvxpy.constraints.nonpos import Inequality
 from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.parts import named
@@ -16,6 +17,8 @@ from cvxpriv.reports.progress import track
 from cvxpriv.solvers.chain import Solved, solve, try_solver
 from cvxpriv.solvers.registry import DEFAULT_CHAIN
 
+#: Distance of a random start from the end of an atom's domain, shared by its entries.
+WITHIN = 1e-3
 #: Values by variable's name, for one start or for several.
 Init = Sequence[Mapping[str, ArrayLike]] | Mapping[str, ArrayLike]
 
@@ -56,15 +59,24 @@ def _given(names: Mapping[str, cp.Variable], values: Mapping[str, ArrayLike], pl
 
 
 def drawn(problem: cp.Problem, generator: np.random.Generator) -> dict[str, Array]:
-    """Return random values of a problem's variables, each moved to where the constraints on it alone hold.
+    """Return random values of a problem's variables, moved to where the convex constraints hold.
 
-    Entries are normal, of their sign where one is declared, uniform between bounds; a semidefinite matrix is GG'/n.
+    Entries are normal, of their sign where one is declared, uniform between bounds; a semidefinite matrix is GG'/n. The
+    domains of atoms, such as that of a logarithm, are constraints too: a start is within them by a little.
     """
     variables = sorted(problem.variables(), key=lambda one: one.id)  # in the order in which they were made
     values = {variable.name(): _entries(variable, generator) for variable in variables}
+    parts = [problem.objective.args[0], *(part for one in problem.constraints for part in one.args)]
+    inside = [one for part in parts for one in part.domain]
+    inside = [
+        one.expr <= -WITHIN / one.size
+        if isinstance(one, Inequality) and not any(variable.domain for variable in one.variables())
+        else one
+        for one in inside
+    ]
+    convex = [one for one in (*problem.constraints, *inside) if one.is_dcp()]
     for variable in variables:
-        own = [one for one in problem.constraints if {other.id for other in one.variables()} == {variable.id}]
-        own = [one for one in own if one.is_dcp()]
+        own = [one for one in convex if {other.id for other in one.variables()} == {variable.id}]
         if own:
             try:
                 values |= _nearest({variable.name(): variable}, values, own)
@@ -72,7 +84,12 @@ def drawn(problem: cp.Problem, generator: np.random.Generator) -> dict[str, Arra
                 raise ModelError(
                     f"no value of {variable.name()!r} meets the constraints on it alone: {failure}"
                 ) from failure
-    return values
+    if all(len(one.variables()) == 1 for one in convex):
+        return values
+    try:
+        return _nearest(named(problem), values, convex)
+    except SolverFailure:  # whether they hold together is for the blocks to say
+        return values
 
 
 def _entries(variable: cp.Variable, generator: np.random.Generator) -> Array:
@@ -94,14 +111,6 @@ def _entries(variable: cp.Variable, generator: np.random.Generator) -> Array:
         middle = generator.uniform(np.where(both, low, 0.0), np.where(both, high, 1.0))
         return np.asarray(np.where(both, middle, np.clip(entries, low, high)), dtype=float)
     return entries
-
-
-def moved_to_convex(problem: cp.Problem, values: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the nearest values at which the problem's convex constraints hold; unmoved where no solver finds any."""
-    try:
-        return _nearest(named(problem), values, [one for one in problem.constraints if one.is_dcp()])
-    except SolverFailure:
-        return dict(values)
 
 
 def _nearest(

@@ -248,6 +248,16 @@ def test_random_starts_meet_the_constraints_on_single_variables() -> None:
         drawn(cp.Problem(cp.Minimize(cp.sum(x)), [x >= 1, x <= 0]), np.random.default_rng(0))
 
 
+def test_random_starts_meet_constraints_that_couple_variables_and_lie_within_domains() -> None:
+    a, b, p = cp.Variable(2, name="a"), cp.Variable(2, name="b"), cp.Variable(3, name="p")
+    held = [cp.norm(cp.hstack([a, b])) <= 1, cp.sum(p) == 1]
+    problem = cp.Problem(cp.Maximize(a @ b + cp.sum(cp.entr(p)) + cp.sum(cp.log(p))), held)
+    values = drawn(problem, np.random.default_rng(0))
+    assert np.linalg.norm([values["a"], values["b"]]) <= 1 + 1e-6
+    assert values["p"].sum() == pytest.approx(1.0, abs=1e-6)
+    assert values["p"].min() > 1e-4
+
+
 def test_the_users_values_are_the_first_start() -> None:
     problem, w, h = rank_one()
     w.value, h.value = np.ones((5, 1)), np.ones((1, 4))
