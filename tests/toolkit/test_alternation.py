@@ -102,6 +102,17 @@ def test_a_problem_and_its_convex_one_have_the_same_slopes_at_the_point(of: Any)
         assert risen[1] <= 0.11 * risen[0] + 1e-8
 
 
+def test_rows_that_vanish_in_two_blocks_hold_no_point_that_is_not_stationary() -> None:
+    generator = np.random.default_rng(5)
+    generator.uniform(size=22), generator.normal(size=30)
+    points = generator.normal(size=(7, 2))  # two of them come to lie on the line between the centres
+    centre, share = cp.Variable((2, 2), name="C"), cp.Variable((7, 2), name="S", nonneg=True)
+    far = cp.sum(cp.norm(points - share @ centre, axis=1))
+    problem = cp.Problem(cp.Minimize(far), [cp.sum(share, axis=1) == 1, centre <= 2, centre >= -2])
+    run = cpv.alternate(problem, [[centre], [share]], seed=1, max_iter=2)
+    assert not run.converged  # a joint step falls by 0.15 for each unit of its length
+
+
 def test_a_saddle_is_stationary_and_other_starts_are_better() -> None:
     problem, w, h = rank_one()
     left, values, right = np.linalg.svd(DATA, full_matrices=False)
