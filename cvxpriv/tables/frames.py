@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from cvxpriv.errors import DataError, shown, suggest
 from cvxpriv.numerics.arguments import is_missing
 from cvxpriv.numerics.later import pd
+from cvxpriv.reports.text import TEXTS
 from cvxpriv.tables.encodings import (
     COMPRESSIONS,
     SEPARATORS,
@@ -37,7 +38,6 @@ from cvxpriv.tables.workbooks import BINARY, read_binary
 _PLAIN_NUMBER = re.compile(r"[+-]?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
 _CLASS = re.compile(r"(below )?([+-]?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)(?: to .*| and above)?")
 """A number, or a class of numbers as `cvxpriv.tables.steps.Bins` names it."""
-_SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 MAX_COLUMNS = 10_000
 """The most columns of a file."""
 
@@ -260,14 +260,14 @@ def read_table(
         if len(frame.columns) > MAX_COLUMNS:
             raise DataError(f"path={str(path)!r} has {len(frame.columns):,} columns: keep those that are needed")
         return frame
-    if separator is None and suffix not in _SEPARATORS:
-        known = ", ".join([*_SEPARATORS, *BINARY])
+    if separator is None and suffix not in TEXTS:
+        known = ", ".join([*TEXTS, *BINARY])
         raise DataError(f"path={str(path)!r} ends in neither of {known}: rename it or give separator=")
     text = decoded(file_bytes(file), encoding, path, alone)
     if not alone and (separator is None or separator in SEPARATORS):
         text = below_title(text, [separator] if separator else SEPARATORS)
     header = re.split(r"[\r\n]", text.lstrip("\r\n"), maxsplit=1)[0]
-    between = separator or separator_of(header if alone else text, _SEPARATORS[suffix])
+    between = separator or separator_of(header if alone else text, TEXTS[suffix])
     _require_width(header, between, path)
     try:
         with warnings.catch_warnings():

