@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cvxpriv_models.admm_sharing.private_run import PrivateSharingRun
+from cvxpriv_models.admm_sharing.private import PrivateSharingRun
 from cvxpriv_models.admm_sharing.run import SharingRun
 from cvxpriv_models.istdp.run import PrivateSparseRun, SparseRun
 

@@ -46,8 +46,7 @@ from .assumptions import require_guarantee
 from .bounds import ADJACENCIES
 from .intercept import TALL
 from .labels import LABELS
-from .private import finished, release_of, with_flipped
-from .private_run import PrivateSharingRun
+from .private import PrivateSharingRun, finished, release_of, with_flipped
 from .private_settings import PASSES, PrivateSettings, planned, settings_of
 from .problem import Problem, checked_lam
 from .run import Settings, has_converged

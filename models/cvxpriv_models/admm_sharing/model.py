@@ -38,8 +38,7 @@ from .bounds import ADJACENCIES
 from .factor import Factor
 from .joint import JOINT, may_join
 from .on_rows import SharingOnRows
-from .private import solve_private
-from .private_run import PrivateSharingRun
+from .private import PrivateSharingRun, solve_private
 from .private_settings import PASSES, settings_of
 from .problem import Problem
 from .run import Settings, SharingRun, has_converged, scheme_of
