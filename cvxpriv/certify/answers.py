@@ -51,7 +51,6 @@ class Answer:
     `bound_reason`: Source of the bound, or the reason why there is none.
     `near`: Bound on the points that are `NEARBY` alone, for which a dual need not be exact; NaN where `bound` holds.
     `unit`: The largest coefficient of the cone program's objective, or 1 where that is smaller.
-    `steepness`: One plus the largest term of the cone program's gradient.
     `seconds`, `solver_seconds`: Wall time with compilation, and the solver's own clock.
     `error`: The error that was raised, or the quantity that could not be measured.
     """
@@ -71,7 +70,6 @@ class Answer:
     bound_reason: str = "no certificate: there is no dual"
     near: float = NAN
     unit: float = 1.0
-    steepness: float = 1.0
     seconds: float = NAN
     solver_seconds: float = NAN
     iterations: int | None = None

@@ -4,21 +4,19 @@
 best          of the answers that a certified bound proves optimal the nearest to it; else the one with the smallest
               exact residual, or a better one that meets every constraint to rounding
 closed form   the case's exact update
-accurate      the best of several re-solves at tight tolerances, also with a scaled objective, and from the answer
-              before where a solver takes one
+accurate      the best of several re-solves at tight tolerances, from the answer before where a solver takes one, and
+              in other units if none is accurate
 values        the caller's own
 ============  =======================================================================================================
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, TypeAlias
 
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.certify.answers import CLAIMED, ROUNDED, Answer, context_of
 from cvxpriv.certify.cases import Case
 from cvxpriv.certify.problem_checks import capable
@@ -41,8 +39,6 @@ KINDS = ("best", CLOSED_FORM, "accurate")
 TOLERANCES = (1e-10, 1e-12, 1e-14)
 """Tolerances that an accurate reference requests. A solver that cannot reach one wastes iterations, and the best answer
 is kept."""
-STEEP = 10.0
-"""Size of the gradient from which on the objective is also solved scaled down."""
 PRECISE = ("CLARABEL", "ECOS", "HIGHS", "OSQP")
 """Solvers of accurate references. SCS, a first-order method, is asked only where these take none of the problem's
 cones."""
@@ -121,49 +117,34 @@ def _priced(answer: Answer) -> float:
 
 
 def accurate_answer(case: Case, solvers: Sequence[str] = PRECISE, place: Place = HERE) -> tuple[Answer, str]:
-    """Solve again at tight tolerances, by several solvers, also with the objective scaled; return the best answer.
+    """Solve again at tight tolerances, by several solvers, and in other units if need be; return the best answer.
 
     SCS and OSQP start each tighter solve from the answer before, which they would pass again in any case. The others
     take no warm start: interior-point methods would only begin near the boundary, where they are slow.
     """
     names, _ = capable(case.declare().problem)
     precise = [name for name in names if name in solvers] or list(names)
-
-    def tightened(case: Case) -> list[Answer]:
-        ended = [place_for(case, name, place, {}).call(_tightened, case, name) for name in precise]
-        return [answer for ending in ended for answer in ending.value or ()]
-
-    attempts = tightened(case)
-    steepness = min((answer.steepness for answer in attempts if np.isfinite(answer.quality)), default=1.0)
-    if steepness > STEEP:
-        scaled = replace(case, declare=partial(_scaled, case.declare, 1.0 / steepness), exact=None)
-        attempts += [
-            replace(answer, objective=answer.objective * steepness, bound=answer.bound * steepness)
-            for answer in tightened(scaled)
-        ]
+    attempts: list[Answer] = []
+    for rescaled in (False, True):
+        if min((answer.quality for answer in attempts), default=np.inf) > TOLERANCES[0]:
+            ended = [place_for(case, name, place, {}).call(_tightened, case, name, rescaled) for name in precise]
+            attempts += [answer for ending in ended for answer in ending.value or ()]
     best = min(attempts, key=lambda answer: answer.quality, default=Answer("nobody", "failed", float("nan")))
     if not np.isfinite(best.quality):
         return best, "no re-solve at tight tolerances returned a solution"
-    start = "the first cold and then each from the answer before" if best.solver in WARM else "each from a cold start"
-    scaling = f", half of them with the objective divided by {steepness:.0e}" if steepness > STEEP else ""
-    return best, f"the best of {len(attempts)} re-solves at tight tolerances{scaling}; by {best.solver} {start}"
+    warm = best.solver in WARM and len(attempts) == len(precise) * len(TOLERANCES)
+    start = "the first cold and then each from the answer before" if warm else "each from a cold start"
+    return best, f"the best of {len(attempts)} re-solves at tight tolerances; by {best.solver} {start}"
 
 
-def _tightened(case: Case, solver: str) -> list[Answer]:
+def _tightened(case: Case, solver: str, rescaled: bool) -> list[Answer]:
     """Return the answers of one solver at tighter and tighter tolerances."""
     timed = [(tolerance, solver_spec(solver).timed_options(tolerance)) for tolerance in TOLERANCES]
-    if solver not in WARM:
-        return [solver_answer(case, solver, *asked) for asked in timed]
+    if rescaled or solver not in WARM:
+        return [solver_answer(case, solver, *asked, rescaled=rescaled) for asked in timed]
     declaration = case.declare()
     held = replace(case, declare=lambda: declaration)  # the solver's last answer is kept with the problem
     return [solver_answer(held, solver, *asked, warm_start=k > 0) for k, asked in enumerate(timed)]
-
-
-def _scaled(declare: Callable[[], Declaration], factor: float) -> Declaration:
-    """Return a declaration with its objective multiplied by a factor."""
-    declaration = declare()
-    sense = cp.Maximize if isinstance(declaration.objective, cp.Maximize) else cp.Minimize
-    return replace(declaration, objective=sense(factor * declaration.objective.args[0]))
 
 
 def _of(answer: Answer, why: str) -> Reference:

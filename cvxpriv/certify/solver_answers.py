@@ -136,7 +136,6 @@ def said(
         "bounded": solution.bounded_by_cvxpy,
         "certificate": solution.certificate,
         "unit": program.unit,
-        "steepness": _steepness(solution),
         "seconds": seconds,
         "solver_seconds": NAN if solution.solver_seconds is None else float(solution.solver_seconds),
         "iterations": solution.iterations,
@@ -211,10 +210,3 @@ def claimed_values(case: str, name: str, declaration: Declaration, values: Mappi
     if missing := [key for key in declaration.variables if key not in held]:
         raise ModelError(f"{name} has no value for {', '.join(missing)} of {case}: give one for each variable")
     return held
-
-
-def _steepness(solution: ConicSolution) -> float:
-    program = solution.program
-    pulls = ((program.P, solution.x), (program.transposed, solution.z))
-    terms = [program.c, *(matrix @ part for matrix, part in pulls if part is not None)]
-    return 1.0 + max(float(np.abs(term).max(initial=0.0)) for term in terms)

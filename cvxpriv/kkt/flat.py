@@ -22,6 +22,7 @@ from cvxpy.lin_ops import lin_op as lo
 
 from cvxpriv.kkt.coordinates import Coordinates, dense, held
 from cvxpriv.kkt.derivative_rules import elementwise_key
+from cvxpriv.kkt.jacobian_sets import broadcast_rows
 from cvxpriv.numerics.arrays import Array
 
 SINGULAR = 1e-14
@@ -152,16 +153,11 @@ def _grouped(atoms: Sequence[Atom]) -> tuple[tuple[Group, ...], tuple[Atom, ...]
 
 def _group(atoms: Sequence[Atom]) -> Group:
     rows = tuple(
-        np.concatenate([_broadcast(atom.rows[k], atom.node.args[k].shape, atom.node.shape) for atom in atoms])
+        np.concatenate([one.rows[k].start + broadcast_rows(one.node.args[k].shape, one.node.shape) for one in atoms])
         for k in range(len(atoms[0].node.args))
     )
     places = np.concatenate([np.arange(atom.place.start, atom.place.stop) for atom in atoms])
     return Group(atoms[0].node, rows, places, tuple(atoms))
-
-
-def _broadcast(piece: slice, shape: tuple[int, ...], target: tuple[int, ...]) -> np.ndarray:
-    entries = np.arange(piece.start, piece.stop).reshape(shape, order="F")
-    return np.broadcast_to(entries, target).ravel(order="F")
 
 
 def flatten(expressions: Sequence[Any], coordinates: Coordinates) -> Flat:

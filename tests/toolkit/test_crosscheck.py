@@ -318,14 +318,15 @@ def test_an_accurate_reference_from_processes_of_its_own_is_the_same() -> None:
     assert apart.references == here.references
 
 
-def test_a_steep_objective_is_also_solved_scaled_and_its_value_comes_back_in_its_own_units() -> None:
+def test_an_accurate_reference_is_looked_for_in_other_units_where_none_is_accurate() -> None:
+    from cvxpriv.certify.references import accurate_answer
+
     x = cp.Variable(2, name="x")
-    problem = cp.Problem(cp.Minimize(1e6 * cp.sum_squares(x - np.array([1, 2]))), [cp.sum(x) == 1])
-    found = crosscheck(problem, ["CLARABEL"], reference="accurate")
-    # CLARABEL, ECOS, HIGHS and OSQP, at three tolerances, unscaled and scaled.
-    assert "the best of 24 re-solves" in found.references["problem"]
-    assert found.table["objective"][0] == pytest.approx(2e6, rel=1e-9)
-    assert found.table["gap"][0] < 1e-9
+    thin = cp.Problem(cp.Maximize(x[0]), [cp.quad_form(x, np.diag([1e-3, 1e8])) <= 1])
+    steep = cp.Problem(cp.Minimize(1e6 * cp.sum_squares(x - np.array([1, 2]))), [cp.sum(x) == 1])
+    for problem, value, count in ((thin, 1e3**0.5, 6), (steep, 2e6, 3)):
+        answer, how = accurate_answer(case_of_problem("case", problem), ("CLARABEL",))
+        assert (answer.objective, f"the best of {count} re-solves" in how) == (pytest.approx(value, rel=1e-9), True)
 
 
 def test_a_spoiled_closed_form_is_wrong_and_the_solvers_are_then_judged_by_it() -> None:
