@@ -93,7 +93,7 @@ def design_command(kind: Kind) -> click.Command:
             drawing = Drawing(str(release), unseen="drop")
             with warnings.catch_warnings():  # what there is to say of the file was said at first
                 warnings.simplefilter("ignore")
-                rows = columns.rows(source)
+                rows = columns.rows(source, noise.table_epsilon is not None)
             return drawing.of(Mechanism.load(folder / "mechanism.json"), rows)
 
         facts = design(terminal, model, title_of(source), asked)

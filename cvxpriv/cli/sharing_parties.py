@@ -33,7 +33,7 @@ def _posed(file: MembersFile, private: bool, given: dict[str, Any]) -> Callable[
     from cvxpriv.distributed.keys import keys_in
 
     label, positive = given.pop("label"), given.pop("positive", None)
-    frame, secret = Reading().rows(str(file.path("table"))), keys_in(file.path("keys")).alignment
+    frame, secret = Reading().rows(str(file.path("table")), private), keys_in(file.path("keys")).alignment
     require_columns(frame, [label], "label")
     labels, classes, there = (blind_labels if private else labels_found)(frame[label], positive, None)
     if not there.all():

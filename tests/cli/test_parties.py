@@ -20,6 +20,7 @@ from cvxpriv.cli.party_table import party_of, write_own
 from cvxpriv.distributed.carriers import MessageLog
 from cvxpriv.distributed.flight_party import serve
 from cvxpriv.distributed.keys import keys_in
+from cvxpriv.errors import DataError
 
 from .conftest import Run, one_error_line
 
@@ -196,3 +197,16 @@ def test_real_processes_fit_from_the_command_line(folder: Path) -> None:
     assert found.returncode == 0, found.stderr
     assert [party.wait(60) for party in parties] == [0, 0]
     assert json.loads(found.stdout)["converged"] is True
+
+
+@pytest.mark.parametrize("model", ["ADMMSharing", "RecycledADMM"])
+def test_a_private_party_says_nothing_of_a_row_that_it_refuses(tmp_path: Path, model: str) -> None:
+    given = {**GIVEN, "model_name": model, "epsilon": 1.0, "ranges": ("age:0:100",), "intercept": True}
+    given |= {"identifier": None, "label": "ill", "positive": "yes"} if model == "RecycledADMM" else {}
+    said = set()
+    for number, age in enumerate(("31415", "", "x31415")):
+        (tmp_path / "rows.csv").write_text(f"person,age,ill\np1,30,yes\np2,{age},no\n")
+        with pytest.raises(DataError, match="Which one is not said") as refused:
+            party_of(str(tmp_path / "rows.csv"), tmp_path / str(number), b"", **{**given, "columns": ("age",)})
+        said.add(str(refused.value))
+    assert len(said) == 1

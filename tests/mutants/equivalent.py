@@ -50,6 +50,9 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ("_log_deltas", r"near >= -FAR"): TOUCHED,
         ("_log_deltas", r"ratios\[narrow, None\] - 0.5"): "the nodes lie symmetrically about 0, as do their weights",
     },
+    "cvxpriv.privacy.budget": {
+        ("covering_mu", r"epsilon <(= 1.0| \((2.0|0.5)\))"): "both forms are right to 1e-13 from 0.5 to 2",
+    },
     "cvxpriv.privacy.composition": {
         (
             "",

@@ -129,7 +129,7 @@ def test_a_budget_is_spent_once_and_refuses_the_second_table() -> None:
         (TABLE, {"epsilon": 0.0}, "epsilon=0.0 is no budget"),
         (TABLE, {"epsilon": 9e-10}, "leaves noise alone"),
         (TABLE, {"delta": 1.0}, "delta=1.0 is not in"),
-        (TABLE, {"delta": 1.5}, "delta=1.5 is not in"),
+        (TABLE, {"delta": 1.5}, r"delta=1.5 is not in \[0"),
         (TABLE, {"adjacency": "one"}, "adjacency='one'"),
         (TABLE, {"domain": {"S": ["no", "yes"]}}, "domain names no value of column 'X'"),
         (TABLE, {"domain": {**DOMAIN, "Z": [1]}}, "domain names column 'Z'"),
