@@ -16,7 +16,9 @@ import numpy as np
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.errors import SolverFailure
+from cvxpriv.kkt.conic.data import finite
 from cvxpriv.numerics.arrays import Array, Flags, Values, starts_in
+from cvxpriv.solvers.chain import NOT_THE_SOLVER, raised
 from cvxpriv.solvers.place import quiet_highs
 
 TOLERANCES = (1e-10, 1e-9, 1e-7)
@@ -127,11 +129,16 @@ class Master:
                     self._solver.clearSolver()
                     self._solver.setOptionValue("simplex_strategy", PRIMAL)
                 self._solver.setOptionValue("simplex_iteration_limit", most)
-                self._solver.run()
-                status = self._solver.getModelStatus()
-                if status == highspy.HighsModelStatus.kOptimal:
-                    return self._point()
-                said.append(self._solver.modelStatusToString(status))
+                try:
+                    self._solver.run()
+                    status = self._solver.getModelStatus()
+                    if status == highspy.HighsModelStatus.kOptimal and (point := self._point()):
+                        return point
+                    said.append(self._solver.modelStatusToString(status))
+                except NOT_THE_SOLVER:
+                    raise
+                except BaseException as error:  # as in the chain: a solver may raise anything
+                    said.append(raised(error))
         failure = SolverFailure(
             f"the master program of {self.size} columns has no optimum: HiGHS says {', '.join(dict.fromkeys(said))}; "
             "loosen gap or check the table for probabilities below 1e-12"
@@ -139,10 +146,12 @@ class Master:
         failure.statuses = tuple(said)
         raise failure
 
-    def _point(self) -> MasterPoint:
+    def _point(self) -> MasterPoint | None:
         solution = self._solver.getSolution()
-        weights = np.maximum(np.array(solution.col_value, dtype=np.float64), 0.0)
-        duals = np.array(solution.row_dual, dtype=np.float64) / COST_SCALE
+        found, prices = finite(solution.col_value, self.size), finite(solution.row_dual, len(self._lower))
+        if found is None or prices is None:
+            return None
+        weights, duals = np.maximum(found, 0.0), prices / COST_SCALE
         return MasterPoint(weights, duals, float(self._solver.getInfo().objective_function_value) / COST_SCALE)
 
 
