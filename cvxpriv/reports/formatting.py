@@ -79,7 +79,7 @@ def format_cell(value: object, digits: int = DIGITS) -> str:
     if isinstance(value, bool) or type(value).__name__ == "bool":
         return "yes" if value else "no"
     if isinstance(value, (tuple, list)):
-        return ", ".join(format_cell(part, digits) for part in value)
+        return ", ".join(format_cell(part, digits) for part in value) or "none"
     if isinstance(value, numbers.Real):
         return format_number(float(value) if not isinstance(value, numbers.Integral) else int(value), digits)
     return str(value)

@@ -176,7 +176,7 @@ def plot_history(
     for start, part in sorted(starts.items(), key=lambda item: item[0] == best):
         front: dict[str, Any] = {"color": COLOURS[0], "zorder": 3, "label": f"best start ({start})"}
         back: dict[str, Any] = {"color": "#BBBBBB", "linewidth": 0.9, "zorder": 1, "label": None}
-        line = front if start == best else back
+        line = (front if start == best else back) | {"marker": "o" if len(part) == 1 else None}  # a line needs two
         upper.plot(part["iteration"], part[objective], **line)
         positive = part[part[residual] > 0]  # an exact zero has no place on a logarithmic axis
         lower.plot(positive["iteration"], positive[residual], **line)

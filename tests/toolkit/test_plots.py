@@ -163,6 +163,10 @@ def test_the_start_to_bring_out_can_be_named() -> None:
     assert labels(plot_history(HISTORY, best=0).axes[0])[0] == "best start (0)"
 
 
+def test_a_history_of_one_pass_is_a_point() -> None:
+    assert plot_history(HISTORY[HISTORY["block"] != "u"].iloc[:1]).axes[0].lines[0].get_marker() == "o"
+
+
 def test_the_history_of_one_start_needs_no_legend() -> None:
     one = HISTORY[HISTORY["start"] == 0].drop(columns="start")
     assert labels(plot_history(one).axes[0]) == []
