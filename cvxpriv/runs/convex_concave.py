@@ -24,8 +24,11 @@ from cvxpriv.runs.problem_run import ProblemRun, unfinished
 from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.alternation import residual_of
 from cvxpriv.schedules.convex_concave import KIND, AskedPrice, Passes
-from cvxpriv.schedules.history import History
+from cvxpriv.schedules.history import Context, History
 from cvxpriv.schedules.problem_starts import Init, run_pieces, starting_points
+
+#: A row of the table of starts, the last point, and its history.
+_End = tuple[dict[str, Any], Values, Context]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -146,32 +149,10 @@ def convex_concave(
     done = run_pieces(work, list(zip(origins, given, strict=True)), n_jobs=n_jobs, progress=progress)
     ends = [one for piece in done for one in piece]
     _require_one_answer(ends)
-    log = History.joined((one.log, 1) for one in ends)
-    table = pd.DataFrame([one.row(tol) for one in ends]).rename_axis("start")
-    return ConvexConcaveRun.of_starts(whole, [one.values for one in ends], table, tol, begun, log, ends)
-
-
-@dataclass(frozen=True)
-class _End:
-    origin: str
-    values: Values
-    figures: Mapping[str, float]
-    iterations: int
-    ended: str
-    log: History
-    interrupted: bool
-    overdue: bool
-
-    def row(self, tol: float) -> dict[str, Any]:
-        converged = self.figures["kkt"] <= tol
-        ended = "converged" if converged else self.ended
-        return {
-            "origin": self.origin,
-            **self.figures,
-            "iterations": self.iterations,
-            "converged": converged,
-            "ended": ended,
-        }
+    rows, states, contexts = zip(*ends, strict=True)
+    log = History.joined((one.history, 1) for one in contexts)
+    table = pd.DataFrame(rows).rename_axis("start")
+    return ConvexConcaveRun.of_starts(whole, states, table, tol, begun, log, contexts)
 
 
 def _from_starts(
@@ -186,26 +167,27 @@ def _from_starts(
 ) -> list[_End]:
     """Run some starts; the problem is made anew, since one that solvers have touched cannot be sent."""
     problem = cp.Problem(objective, list(constraints))
-    passes, ends = Passes(problem, price, tol, max_iter, engine), []
+    passes = Passes(problem, price, tol, max_iter, engine)
+    ends: list[_End] = []
     for origin, start in starts:
         state, context, why = passes.run(start, callback)
         values = {name: state[name] for name in named(problem)}
-        iterations = int(context.reports[KIND].iterations[0])
-        ended = why or unfinished(context)
-        figures = passes.figures(values)
+        iterations, figures = int(context.reports[KIND].iterations[0]), passes.figures(values)
+        converged = figures["kkt"] <= tol
+        ended = "converged" if converged else why or unfinished(context)
+        row = {"origin": origin, **figures, "iterations": iterations, "converged": converged, "ended": ended}
         context.look_at_the_clock()
-        log, how = context.history, (context.interrupted, context.overdue)
-        ends.append(_End(origin, values, figures, iterations, ended, log, *how))
+        ends.append((row, values, context))
         if context.ended:
             break
     return ends
 
 
 def _require_one_answer(ends: Sequence[_End]) -> None:
-    failed = [one for one in ends if one.iterations == 1 and one.log.frame()["solver"].eq("").all()]
-    if len(failed) == len(ends) and not any(one.interrupted or one.overdue for one in ends):
+    failed = [row for row, _, of in ends if row["iterations"] == 1 and of.history.frame()["solver"].eq("").all()]
+    if len(failed) == len(ends) and not any(of.interrupted or of.overdue for *_, of in ends):
         raise SolverFailure(
-            f"no start came through its first pass: {failed[0].ended}. The constraints that are convex may exclude "
+            f"no start came through its first pass: {failed[0]['ended']}. The constraints that are convex may exclude "
             "each other, or the objective may fall without bound"
         )
 
