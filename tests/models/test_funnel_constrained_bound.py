@@ -256,3 +256,17 @@ def test_no_other_start_is_made_where_named_outputs_have_a_proved_optimum() -> N
     assert run.gap is not None
     assert run.gap <= 1e-7
     assert len(run.starts) == 1
+
+
+def test_a_symbol_that_hardly_occurs_keeps_the_constraint_and_the_proof() -> None:
+    common = np.array([[0.3, 0.1, 0.05], [0.05, 0.25, 0.25]])
+    asked = constraints.local_differential_privacy(1.0)
+    bounds = []
+    for table in (common, np.column_stack([common, [1e-12, 2e-13]])):
+        funnel = PrivacyFunnel(table / table.sum(), rate=0.1).constrain("ldp", asked)
+        found = funnel.bound(gap=1e-3)
+        assert found.reason == ""
+        assert asked.violation(found.mechanism, Known.of_table(funnel.problem.table)) <= 1e-12
+        assert funnel.problem.utility(found.mechanism) >= funnel.problem.rate - 1e-10
+        bounds.append(found.lower)
+    assert bounds[0] == pytest.approx(bounds[1], abs=1e-9)

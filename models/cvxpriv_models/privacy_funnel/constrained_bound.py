@@ -34,6 +34,10 @@ PLAIN_SHARE = 0.3
 AFTER_INTERRUPT = 1.0
 #: Why the two ends do not meet where no mechanism on the named outputs is at hand.
 UNKNOWN = "outputs have names, and the mechanism of the bound is one without constraints"
+#: Mass below which a symbol's part in a column is lost to rounding: its row is P(Y), inside what keeps the other rows.
+RARE = 1e-9
+#: Why the upper end is none of a mechanism that may be used.
+BROKEN = "the mechanism of the bound misses a constraint by rounding: merge or drop symbols that hardly occur"
 #: Share of the time for the bound that has a certificate, where further constraints are costs of columns.
 CERTIFIED_SHARE = 0.3
 #: Gaps of the first searches, which look for a mechanism that satisfies the constraints, and the mass that may lack.
@@ -61,7 +65,8 @@ class ConstrainedBound:
     constraints that are counted and carries the rate; where they have names, those of one name are merged, in their
     place, and it may not.
     `most`: Nats: no mechanism that satisfies the constraints tells more of X.
-    `named`: Whether outputs have names; the bound then allows several outputs of each.
+    `named`: Whether outputs have names, of each of which the bound then allows several; or the mechanism misses a
+    constraint.
     """
 
     found: FunnelBound
@@ -237,7 +242,7 @@ def _by_generators(
     if under is None or under.found.lower < plain.lower - gap:
         return replace(plain, ignored=tuple(name for name, _ in constraints)), under
     lower, found = max(plain.lower, under.found.lower), replace(under.found, seconds=now() - begun)
-    if under.named and not _satisfies(found.mechanism, problem, constraints):
+    if under.named and found.reason != BROKEN and not _satisfies(found.mechanism, problem, constraints):
         found = replace(found, upper=plain.upper, mechanism=plain.mechanism, reason=UNKNOWN)
     return replace(found, lower=lower, upper=max(found.upper, lower)), under
 
@@ -277,11 +282,16 @@ def constrained_bound(
     mechanism = _mechanism(problem, pricing, found)
     if not asked.outputs:
         mechanism = _on_few_outputs(problem, pricing, generation, mechanism)
+        mechanism = np.where(problem.p_x[:, None] < RARE, problem.p_x @ mechanism, mechanism)
     plain = Certificate.of(problem.table.probabilities, problem.rate, nu, lam, max(claim, 0.0), mechanism)
     proof = ConstrainedCertificate.under(plain, mu=np.round(mu * SHORT) / SHORT, constraints=asked.stated)
     upper, counted = max(problem.leakage(mechanism), lower), (asked.counted, asked.ignored)
-    ends = FunnelBound(lower, upper, mechanism, proof, problem.rate, clock.seconds, found.reason, *counted)
-    return ConstrainedBound(ends, most, bool(asked.outputs))
+    those = [(name, one) for name, one in constraints if name in asked.counted]
+    inside = brought_inside(mechanism, those, Known.of_table(problem.table))
+    kept = bool(asked.outputs) or _satisfies(inside, problem, those)
+    reason = found.reason if kept else BROKEN
+    ends = FunnelBound(lower, upper, mechanism, proof, problem.rate, clock.seconds, reason, *counted)
+    return ConstrainedBound(ends, most, bool(asked.outputs) or not kept)
 
 
 def _mechanism(problem: Problem, pricing: ConstrainedPricing, found: Generated) -> Array:
