@@ -4,7 +4,7 @@ from cvxpriv.privacy.accounting import Accounting, Claim
 from cvxpriv.privacy.audit import Audit, audit
 from cvxpriv.privacy.budget import Budget, Plan, budget_named
 from cvxpriv.privacy.composition import mu_beside, optimal_delta, optimal_epsilon
-from cvxpriv.privacy.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu, noise_scale
+from cvxpriv.privacy.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu
 from cvxpriv.privacy.grid import BallNoise, GaussianNoise
 from cvxpriv.privacy.ledger import EVERYONE, Release, account_ledger, ledger_document, ledger_of
 from cvxpriv.privacy.noise import Noise, PrivacyWarning, noise_source
@@ -30,7 +30,6 @@ __all__ = [
     "ledger_document",
     "ledger_of",
     "mu_beside",
-    "noise_scale",
     "noise_source",
     "optimal_delta",
     "optimal_epsilon",

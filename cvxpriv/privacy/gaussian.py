@@ -94,28 +94,6 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     return _root_mu(float(epsilon), float(delta))
 
 
-def noise_scale(sensitivity: float, epsilon: float, delta: float, releases: int = 1) -> float:
-    """Return the least standard deviation with which `releases` of one sensitivity are (epsilon, delta)-private.
-
-    `sensitivity`: Largest Euclidean norm by which one neighbour's change moves one release.
-    `epsilon`, `delta`: The budget of all releases together.
-    Raises PrivacyError: The budget is not valid, or the sensitivity is not finite and positive: noise cannot hide an
-    unbounded change.
-
-    Examples
-    --------
-    >>> round(noise_scale(1.0, epsilon=1.0, delta=1e-5), 4)
-    3.7306
-    """
-    if not (np.isfinite(sensitivity) and sensitivity > 0.0):
-        raise PrivacyError(
-            f"sensitivity={sensitivity!r} is not a bound: clip what is released, or pass a finite public bound > 0"
-        )
-    if isinstance(releases, bool) or not isinstance(releases, (int, np.integer)) or releases < 1:
-        raise PrivacyError(f"releases={releases!r} is not a count: pass a whole number >= 1")
-    return float(sensitivity * np.sqrt(releases) / gaussian_mu(epsilon, delta))
-
-
 @lru_cache(maxsize=4096)
 def _root_epsilon(delta: float, mu: float) -> float:
     if gaussian_delta(0.0, mu) <= delta:

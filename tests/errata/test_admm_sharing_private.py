@@ -15,7 +15,7 @@ from cvxpriv.privacy import (
     audit,
     gaussian_delta,
     gaussian_epsilon,
-    noise_scale,
+    gaussian_mu,
 )
 from tests.models.sharing_cases import operator_bound, printed_lemma_1
 
@@ -158,7 +158,7 @@ def test_the_classical_scale_fails_above_epsilon_1_and_the_exact_one_does_not() 
     """Errata 5: sqrt(2 log(1.25/delta))/epsilon at epsilon = 10, delta = 1e-5 has delta 2.27e-5."""
     classical = np.sqrt(2.0 * np.log(1.25e5)) / 10.0
     assert gaussian_delta(10.0, 1.0 / classical) == pytest.approx(2.27e-5, rel=5e-3)
-    assert gaussian_delta(10.0, 1.0 / noise_scale(1.0, 10.0, 1e-5)) <= 1e-5
+    assert gaussian_delta(10.0, gaussian_mu(10.0, 1e-5)) <= 1e-5
 
 
 def test_corollary_1_counts_the_releases_of_one_party_while_a_person_stands_in_all() -> None:
@@ -180,7 +180,7 @@ def test_corollary_1_is_looser_than_basic_composition_at_its_own_setting() -> No
     """Errata 8: epsilon = 1 a release, T = 20, delta' = 1e-5: 55.8 printed, 20 by adding up, 4.41 by zCDP of .5."""
     total = np.sqrt(2.0 * 20 * np.log(1e5)) + 20 * np.expm1(1.0)
     assert total == pytest.approx(55.8, abs=0.05)
-    mu = 1.0 / noise_scale(1.0, 1.0, 1e-5)
+    mu = gaussian_mu(1.0, 1e-5)
     exact = gaussian_epsilon(delta=1e-5, mu=mu * np.sqrt(20.0))
     assert exact < 20.0 < total
     found = account_ledger([Release(mu=mu)] * 20, 1e-5, neighbours="one row")

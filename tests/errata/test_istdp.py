@@ -18,7 +18,7 @@ from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties import MCP, loss_named
 from cvxpriv.penalties.proximal import CONVEX, proximal, proximal_block
-from cvxpriv.privacy import GaussianNoise, PrivacyWarning, noise_scale
+from cvxpriv.privacy import GaussianNoise, PrivacyWarning, gaussian_mu
 from cvxpriv.schedules.history import Context, History
 from cvxpriv.schedules.running import run as run_schedule
 from tests.models.istdp_cases import correlated
@@ -273,7 +273,7 @@ class TestSensitivity:
     def test_the_noise_as_printed_and_right(self) -> None:
         as_printed = printed_noise(self.EPSILON, self.DELTA, self.ITERATIONS, 1.0)
         assert as_printed == pytest.approx(799.0, abs=0.5)
-        exact = noise_scale(2.0 / self.ROWS, self.EPSILON, self.DELTA, self.ITERATIONS)
+        exact = 2.0 / self.ROWS * np.sqrt(self.ITERATIONS) / gaussian_mu(self.EPSILON, self.DELTA)
         assert exact == pytest.approx(0.0528, abs=5e-5)
         # zCDP, rho + 2 sqrt(rho log(1/delta)) = epsilon.
         log = np.log(1.0 / self.DELTA)

@@ -17,7 +17,7 @@ from cvxpriv.errors import ModelError, PrivacyError
 from cvxpriv.learning.matrices import row_norms, shortened
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties import ElasticNet
-from cvxpriv.privacy import BallNoise, GaussianNoise, Noise, audit, noise_scale
+from cvxpriv.privacy import BallNoise, GaussianNoise, Noise, audit, gaussian_mu
 
 pytestmark = pytest.mark.filterwarnings("ignore:noise_seed makes", "ignore:privacy is likely to drown")
 
@@ -112,7 +112,7 @@ def test_output_perturbation_has_the_exact_gaussian_accounting() -> None:
     run = one.solve_private(epsilon=EPSILON, delta=DELTA, method="output-perturbation", noise_seed=0)
     sensitivity = minimiser_sensitivity(one.problem, 1.0, "replace-one", 200)
     assert sensitivity == pytest.approx(2.0 / (200 * 0.05), rel=1e-6)  # 2 L / (n Lambda)
-    exact = noise_scale(sensitivity, EPSILON, DELTA)
+    exact = sensitivity / gaussian_mu(EPSILON, DELTA)
     assert exact < run.settings.noise_scale < exact * (1.0 + 2.0**-12)  # the grid
     assert run.accounting.epsilon == pytest.approx(EPSILON, rel=1e-8)
     assert run.accounting.releases == 1

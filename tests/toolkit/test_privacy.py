@@ -12,6 +12,7 @@ from scipy.stats import binom, kstest, norm
 from cvxpriv.errors import PrivacyError
 from cvxpriv.privacy import (
     Claim,
+    GaussianNoise,
     Noise,
     PrivacyWarning,
     Release,
@@ -20,7 +21,6 @@ from cvxpriv.privacy import (
     gaussian_delta,
     gaussian_epsilon,
     gaussian_mu,
-    noise_scale,
     noise_source,
 )
 from cvxpriv.privacy.accounting import Accounting, advanced_composition, zcdp_epsilon
@@ -73,12 +73,12 @@ def test_the_classical_gaussian_mechanism_breaks_its_promise_above_epsilon_one()
 
 def test_noise_for_fifty_steps_on_a_thousand_rows_is_the_known_value() -> None:
     # ISTDP, sensitivity 2/n, epsilon = 1, delta = 1e-5, T = 50, n = 1000: .0528.
-    assert noise_scale(2.0 / 1000, 1.0, 1e-5, releases=50) == pytest.approx(0.0528, abs=1e-4)
+    assert 2.0 / 1000 * np.sqrt(50) / gaussian_mu(1.0, 1e-5) == pytest.approx(0.0528, abs=1e-4)
 
 
 def test_composition_adds_squares_and_splitting_a_release_costs_nothing() -> None:
     assert composed([0.3, 0.4]) == pytest.approx(0.5)
-    scale = noise_scale(1.0, 2.0, 1e-6, releases=9)
+    scale = 3.0 / gaussian_mu(2.0, 1e-6)
     assert account_ledger([Release(mu=1.0 / scale)] * 9, 1e-6, neighbours="one row").epsilon == pytest.approx(
         2.0, abs=1e-8
     )
@@ -160,12 +160,11 @@ def test_a_mechanism_without_any_valid_rule_has_no_guarantee() -> None:
         ((1.0, 1.0, 1.0), "delta=1.0"),
         ((float("inf"), 1.0, 1e-6), "clip what is released"),
         ((0.0, 1.0, 1e-6), "clip what is released"),
-        ((1.0, 1.0, 1e-6, 0), "releases=0"),
     ],
 )
 def test_a_budget_or_a_sensitivity_that_is_none_is_refused(arguments: tuple[float, ...], message: str) -> None:
     with pytest.raises(PrivacyError, match=message):
-        noise_scale(*arguments)
+        GaussianNoise(arguments[0], gaussian_mu(*arguments[1:]), 1)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, 1.5])
