@@ -119,6 +119,8 @@ def _of_point(case: Case, declaration: Declaration, solution: ConicSolution | No
         raw = declaration.values()
     except (TypeError, ValueError):  # the status and the error say so
         return {}
+    if any(np.shape(raw[name]) != variable.shape for name, variable in declaration.variables.items()):
+        return {}
     multipliers = {name: constraint.dual_value for name, constraint in declaration.constraints.items()}
     given = None if any(value is None for value in multipliers.values()) else multipliers
     return measured(case, raw, given, solution)

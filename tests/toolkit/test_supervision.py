@@ -9,6 +9,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
+import clarabel
 import cvxpy as cp
 import networkx as nx
 import numpy as np
@@ -215,3 +216,13 @@ def test_a_point_of_another_shape_is_none_and_a_missing_solver_too(monkeypatch: 
         assert ask() == (None, None)
     monkeypatch.setitem(sys.modules, "clarabel", None)
     assert ask() == (None, None)
+
+
+@pytest.mark.parametrize("x", [[1.0], [1.0, 2.0], [[1.0, 2.0, 3.0]], [], None])
+def test_a_cross_check_takes_a_point_of_another_shape_for_none(x: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    y = cp.Variable(3, name="y")
+    told = {"status": "Solved", "obj_val": 0.0, "obj_val_dual": 0.0, "solve_time": 0.0, "iterations": 1}
+    wrong = SimpleNamespace(x=x, s=[], z=[1.0], **told)
+    monkeypatch.setattr(clarabel, "DefaultSolver", lambda *_: SimpleNamespace(solve=lambda: wrong))
+    report = cpv.crosscheck(cp.Problem(cp.Minimize(cp.sum(y)), [y >= 1.0]), ["CLARABEL", "HIGHS"])
+    assert report.verdicts["CLARABEL"].verdict not in ("agrees", "loose")
