@@ -153,6 +153,25 @@ def test_marginal_blocks_reach_residual_1e_13(name: str) -> None:
         assert np.abs(np.minimum(q, -rise)).max() <= TIGHT
 
 
+@pytest.mark.parametrize("name", SMOOTH)
+def test_marginal_blocks_are_solved_beside_cells_of_0(name: str) -> None:
+    # There the slope in q jumps at 0: Newton's method stood still at q = 0, or short of the root.
+    f, rng = divergence(name), np.random.default_rng(7)
+    for beta in (0.05, 0.5, 5.0):
+        mechanism = rng.dirichlet(np.full(4, 0.3), size=(20, 3))
+        mechanism[mechanism < 0.05] = 0.0
+        p_y, start = rng.dirichlet(np.ones(3)), rng.choice([0.0, 1e-3, 0.3], size=(20, 4))
+        level = p_y @ mechanism + 0.1 * rng.normal(size=(20, 4))
+        q = closed_form.solve_marginal(f, start, mechanism, level, p_y, beta, RHO)
+        with np.errstate(all="ignore"):
+            slope = f.gradients(np.maximum(mechanism, 1e-300), np.maximum(q, 1e-280)[:, None, :])[1]
+        excess = beta * (p_y @ slope) - level + RHO * q
+        scale = 1.0 + beta * (p_y @ np.abs(slope))
+        assert (np.abs(excess) <= 1e-9 * scale)[q > 0.0].all()
+        dear = np.isinf(f.limit_slope) & (mechanism == 0.0).any(axis=1)
+        assert (excess >= 0.0)[(q == 0.0) & ~dear].all()
+
+
 def test_a_negative_root_of_the_marginal_is_clipped() -> None:
     # docs/errata.md: "ignoring" p(u) > 0 fails for Le Cam, whose equation may have a negative root.
     problem = g10("le-cam", 1.0)

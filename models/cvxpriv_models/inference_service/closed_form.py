@@ -95,6 +95,10 @@ def one_pass(problem: Problem, state: Values, rho: float) -> dict[str, Array]:
 
 QUICK_LIMIT = 25
 SMALL_STEP = 1e-8
+#: A smaller q is 0: the p(u|y) of a row that follows it would underflow, where p f(q/p) may be infinite.
+LEAST = 1e10 * TINY
+#: The largest slope of L at a root, as a part of its terms.
+NEAR = 1e-6
 KINK_TOLERANCE = 1e-12
 
 
@@ -119,6 +123,7 @@ def solve_marginal(
             q, settled = _quick(slopes, start, mechanism, level, p_y, beta, rho)
         if not settled:
             q = _bracketed(divergence, mechanism, level, p_y, beta, rho)
+    q = np.where(q > LEAST, q, 0.0)
     if np.isinf(divergence.limit_slope):  # p f(q/p) is then infinite at p = 0 for any q > 0
         q = np.where((mechanism == 0.0).any(axis=-2), 0.0, q)
     return q
@@ -145,7 +150,10 @@ def _quick(
         moved /= base
         q = after
         if moved.max() <= SMALL_STEP:
-            return np.where(q > TINY, q, 0.0), True
+            # At p(u|y) = 0 the curvature is without bound near q = 0: a step is then short, far from the root.
+            terms = weights @ np.abs(slope) + rho * q + np.abs(level)
+            near = (np.abs(excess) <= NEAR * terms) | ((q <= TINY) & (excess >= 0.0))
+            return q, bool(near.all())
     return q, False
 
 
