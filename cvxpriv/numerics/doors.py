@@ -5,6 +5,8 @@ the arguments are compared with their annotations, and the first that is of anot
 succeeds pays nothing.
 """
 
+from __future__ import annotations
+
 import inspect
 import os
 import types

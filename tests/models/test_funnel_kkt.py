@@ -21,8 +21,10 @@ UNEVEN_VALUES = [0.008006, 0.022057, 0.038726, 0.074165, 0.118697, 0.164488, 0.2
 
 def polish(state, p, s, target, tolerance=REACHED, limit=300):
     """Passes and Newton steps until the whole problem's residual is at most `tolerance`, start by start."""
-    whole = {key: value.copy() for key, value in accelerated._with_memory(state).items()}
-    work = np.arange(len(whole["lam"]))
+    count = len(state["lam"])
+    memory = {"damping": np.full(count, accelerated._FIRST_DAMPING), "rest": np.zeros(count)}
+    whole = memory | {key: value.copy() for key, value in state.items()}
+    work = np.arange(count)
     for _ in range(limit):
         found = kkt.residuals(whole["log_u"][work], p, s, target, whole["lam"][work])
         work = work[found.largest > tolerance]
