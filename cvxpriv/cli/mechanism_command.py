@@ -25,7 +25,7 @@ from cvxpriv.cli.options import (
 from cvxpriv.cli.results import Results, endings, finish
 from cvxpriv.cli.table_options import TableNoise, TableOptions, noise_options, table_options, title_of
 from cvxpriv.cli.terminal import Terminal, certified, watched, watching
-from cvxpriv.constraints import FORMS, parse
+from cvxpriv.constraints import FORMS, ReadyConstraint, parse
 from cvxpriv.mechanisms.disclosure import Disclosure, disclosure
 from cvxpriv.mechanisms.mechanism import Mechanism
 from cvxpriv.numerics.arguments import require_workers
@@ -51,7 +51,7 @@ CONSTRAINT = click.option(
     "--constraint",
     multiple=True,
     metavar="TEXT",
-    help=f"On the mechanism; several times for several: {', '.join(FORMS.values())}.",
+    help=f"On the mechanism; several times for several: {', '.join(FORMS.values())}. NAME:TEXT gives it a name.",
 )
 
 _WRITES = (
@@ -147,11 +147,18 @@ def design_command(kind: Kind) -> click.Command:
 
 def posed_model(kind: Kind, table: JointTable, options: Mapping[str, Any], constraints: tuple[str, ...]) -> Model:
     """Return a model of a table with its options, and the constraints that texts make."""
-    parsed = {text: parse(text) for text in constraints}
+    parsed = [_named(text) for text in dict.fromkeys(constraints)]
     model: Model = kind(table, **options)
-    for text, constraint in parsed.items():
-        model = model.constrain(text, constraint)
+    for name, constraint in parsed:
+        model = model.constrain(name, constraint)
     return model
+
+
+def _named(text: str) -> tuple[str, ReadyConstraint]:
+    """Return the constraint of a text, by the name before a colon, or by the text."""
+    head, equals, value = text.partition("=")
+    name, _, kind = head.rpartition(":")
+    return name.strip() or text, parse(kind + equals + value)
 
 
 def _epsilons(text: str) -> tuple[float, ...]:

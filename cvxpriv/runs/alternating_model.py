@@ -96,6 +96,9 @@ class AlternatingRun(MechanismRun["AlternatingModel", Settings]):
         found = [block.residual(self.state, self.state) for block in self.blocks().values()]
         return max(found, key=lambda residuals: residuals.largest)
 
+    def as_model(self) -> AlternatingModel:
+        return self.problem
+
     def blocks(self) -> dict[str, Block]:
         return self.problem.blocks()
 

@@ -185,6 +185,13 @@ class MechanismModel(ABC, Generic[Run]):
             raise ModelError(f"to={to!r} is already a constraint of the model: choose another name")
         return self._with(tuple((to if own == name else own, one) for own, one in self.constraints))
 
+    @classmethod
+    def of_problem(cls, problem: Any, constraints: tuple[tuple[str, Constraint], ...]) -> Self:
+        """Return the model of a problem that is validated, under constraints."""
+        model = cls.__new__(cls)
+        model.problem, model.constraints = problem, constraints
+        return model
+
     def _with(self, constraints: tuple[tuple[str, Constraint], ...]) -> Self:
         other = copy.copy(self)
         other.constraints = constraints

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
+from cvxpriv import models
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Constraint, Known
 from cvxpriv.certify.cases import Case, case_of_block
@@ -139,6 +140,20 @@ class MechanismRun(Run, Generic[Problem, Settings]):
     @abstractmethod
     def as_mechanism(self) -> Mechanism:
         """Return the mechanism with its alphabets and figures, ready to be saved and applied to rows."""
+
+    def as_model(self) -> Any:
+        """Return the model of this run with its constraints, to be changed and solved again.
+
+        Examples
+        --------
+        >>> from cvxpriv import constraints
+        >>> from cvxpriv.models import PrivacyFunnel
+        >>> funnel = PrivacyFunnel([[0.4, 0.1], [0.1, 0.4]], rate=0.1).constrain("ldp", constraints.parse("ldp=1.0"))
+        >>> model = funnel.solve(starts=1).as_model()
+        >>> model.constraints, model.without("ldp").solve().converged
+        ((('ldp', local_differential_privacy(epsilon=1)),), True)
+        """
+        return models.available()[self.model].load().of_problem(self.problem, self.constraints)
 
     def _designed(
         self,

@@ -163,23 +163,23 @@ def test_a_divergence_is_a_name_a_formula_or_a_place(run: Run, counts: str, name
 
 
 def test_constraints_hold_and_are_reported(run: Run, counts: str) -> None:
-    constraints = ("--constraint", "ldp=0.5", "--constraint", "floor=0.01", "--starts", "1")
+    constraints = ("--constraint", "private:ldp=0.5", "--constraint", "floor=0.01", "--starts", "1")
     thrifty = ("--no-crosscheck", "--bootstrap", "0")
     result = run("inference", counts, *COLUMNS, "--count", "count", "--beta", "0.05", *thrifty, *constraints)
     assert result.exit_code == 0, result.stderr
     assert "by pass, one line for each start" in Path("out/report.html").read_text()
     assert "0.5-locally differentially private" in " ".join(result.stdout.split())
     loaded = Mechanism.load("out/mechanism.json")
-    assert loaded.origin["constraints"] == "ldp=0.5, floor=0.01"
+    assert loaded.origin["constraints"] == "private, floor=0.01"
     # Solvers meet constraints to about 1e-9.
     assert parse("ldp=0.5").violation(loaded.array) <= 1e-7
     assert loaded.array.min() >= 0.01 - 1e-7
     document = designed(run, counts, "--count", "count", "--beta", "0.05", *constraints)
     missed = {row["constraint"]: row["missed_by"] for row in document["tables"]["constraints"]}
-    assert missed == pytest.approx({"ldp=0.5": 0.0, "floor=0.01": 0.0}, abs=1e-7)
+    assert missed == pytest.approx({"private": 0.0, "floor=0.01": 0.0}, abs=1e-7)
     prices = {row["constraint"]: (row["per"], row["price"]) for row in document["tables"]["shadow_prices"]}
-    assert prices["ldp=0.5"][0] == "epsilon"
-    assert prices["ldp=0.5"][1] > 0.0 >= prices["floor=0.01"][1] - 1e-9  # more of the one helps, of the other it costs
+    assert prices["private"][0] == "epsilon"
+    assert prices["private"][1] > 0.0 >= prices["floor=0.01"][1] - 1e-9  # more of the one helps, of the other it costs
     assert 0.0 <= value_of(document, "local_gap") <= 1e-6
 
 

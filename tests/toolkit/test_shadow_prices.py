@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import cvxpy as cp
 import numpy as np
@@ -229,12 +230,17 @@ def test_the_price_in_a_model_is_the_derivative_of_its_objective() -> None:
     assert best.shadow_prices["price"][0] == pytest.approx(-(more - less) / (2 * step), rel=1e-3, abs=2e-4)
 
 
-def test_constraints_are_removed_and_renamed() -> None:
+def test_constraints_are_removed_and_renamed_and_read_from_a_saved_run(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
     made = cpv.models.InferenceAsService(TABLE, 0.1).constrain("cap", lambda m: m <= 0.9)
     both = made.constrain("floor", constraints.floor(0.01))
     assert [name for name, _ in both.constraints] == ["cap", "floor"]
     assert [name for name, _ in both.without("cap").constraints] == ["floor"]
     assert [name for name, _ in both.renamed("cap", "top").constraints] == ["top", "floor"]
+    private = made.without("cap").constrain("ldp", constraints.parse("ldp=2"))
+    again = cpv.load(private.solve(starts=1).save(path)).as_model()
+    assert repr(again.constraints) == "(('ldp', local_differential_privacy(epsilon=2)),)"
+    assert repr(again.without("ldp")) == repr(made)
     with pytest.raises(ModelError, match=r"name='flor' is no constraint of the model: did you mean 'floor'"):
         both.without("flor")
     with pytest.raises(ModelError, match=r"to='floor' is already a constraint"):

@@ -389,6 +389,12 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
     def run_of(document: Mapping[str, Any], path: PathLike) -> FunnelRun:
         return FunnelRun.opened(document, path)
 
+    @classmethod
+    def of_problem(cls, problem: Problem, constraints: algorithm.Constraints) -> Self:
+        model = super().of_problem(problem, constraints)
+        model._usual_size = problem.size_y == usual_size(problem.p_x.size, constraints)
+        return model
+
     def _with(self, constraints: algorithm.Constraints) -> Self:
         other = super()._with(constraints)
         if self._usual_size:
