@@ -3,15 +3,18 @@
     minimise  c . w   subject to   lower <= M w <= upper,  w >= 0
 
 Its duals are only proposals: the bounds derived from them hold for any numbers. So a looser tolerance costs quality and
-never truth.
+never truth. Where highspy is not installed, scipy's HiGHS solves each program from scratch: `ColdMaster`.
 """
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
+from scipy.optimize import linprog
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Declaration
@@ -20,6 +23,9 @@ from cvxpriv.kkt.conic.data import finite
 from cvxpriv.numerics.arrays import Array, Flags, Values, starts_in
 from cvxpriv.solvers.chain import NOT_THE_SOLVER, raised
 from cvxpriv.solvers.place import quiet_highs
+from cvxpriv.solvers.registry import among_installed
+
+_LOG = logging.getLogger(__name__)
 
 TOLERANCES = (1e-10, 1e-9, 1e-7)
 """Feasibility tolerances of HiGHS, tried in this order: the first sometimes ends in "unknown"."""
@@ -64,8 +70,15 @@ class Master:
     (2.0, [2.0])
     """
 
+    def __new__(cls, lower: Array, upper: Array) -> "Master":
+        """Return a master program by the HiGHS that this machine has."""
+        return object.__new__(cls if among_installed("HIGHS") else ColdMaster)
+
     def __init__(self, lower: Array, upper: Array) -> None:
         self._lower, self._upper = np.array(lower, dtype=np.float64), np.array(upper, dtype=np.float64)
+        self._begin()
+
+    def _begin(self) -> None:
         self._solver = _quiet()
         none = np.zeros(0, dtype=np.int32)
         self._solver.addRows(
@@ -139,12 +152,15 @@ class Master:
                     raise
                 except BaseException as error:  # as in the chain: a solver may raise anything
                     said.append(raised(error))
+        raise self._failure(said)
+
+    def _failure(self, said: list[str]) -> SolverFailure:
         failure = SolverFailure(
             f"the master program of {self.size} columns has no optimum: HiGHS says {', '.join(dict.fromkeys(said))}; "
             "loosen gap or check the table for probabilities below 1e-12"
         )
         failure.statuses = tuple(said)
-        raise failure
+        return failure
 
     def _point(self) -> MasterPoint | None:
         solution = self._solver.getSolution()
@@ -153,6 +169,63 @@ class Master:
             return None
         weights, duals = np.maximum(found, 0.0), prices / COST_SCALE
         return MasterPoint(weights, duals, float(self._solver.getInfo().objective_function_value) / COST_SCALE)
+
+
+class ColdMaster(Master):
+    """The same program where highspy is not installed: scipy's HiGHS solves it from scratch each time."""
+
+    def _begin(self) -> None:
+        _say_cold()
+        self._costs, self._matrix = np.zeros(0), np.zeros((len(self._lower), 0))
+
+    @property
+    def size(self) -> int:
+        return len(self._costs)
+
+    def add(self, costs: Array, matrix: Array) -> None:
+        self._costs, self._matrix = np.append(self._costs, costs), np.hstack([self._matrix, matrix])
+
+    def drop(self, useless: Flags) -> None:
+        self._costs, self._matrix = self._costs[~useless], self._matrix[:, ~useless]
+
+    def set_row(self, row: int, lower: float, upper: float) -> None:
+        self._lower[row], self._upper[row] = lower, upper
+
+    def set_costs(self, costs: Array) -> None:
+        self._costs = np.array(costs, dtype=np.float64)
+
+    def solve(self) -> MasterPoint:
+        equal = self._lower == self._upper
+        above, below = ~equal & np.isfinite(self._upper), ~equal & np.isfinite(self._lower)
+        said: list[str] = []
+        for tolerance in TOLERANCES:
+            found = linprog(
+                COST_SCALE * self._costs,
+                np.vstack([self._matrix[above], -self._matrix[below]]),
+                np.append(self._upper[above], -self._lower[below]),
+                self._matrix[equal],
+                self._upper[equal],
+                method="highs",
+                options={
+                    "presolve": False,
+                    "primal_feasibility_tolerance": tolerance,
+                    "dual_feasibility_tolerance": tolerance,
+                },
+            )
+            weights = finite(found.x, self.size)
+            if found.status == 0 and weights is not None:
+                duals, inner = np.zeros(len(self._lower)), found.ineqlin.marginals / COST_SCALE
+                duals[equal] = found.eqlin.marginals / COST_SCALE
+                duals[above] = inner[: above.sum()]
+                duals[below] -= inner[above.sum() :]
+                return MasterPoint(np.maximum(weights, 0.0), duals, float(self._costs @ weights))
+            said.append(str(found.message))
+        raise self._failure(said)
+
+
+@cache
+def _say_cold() -> None:
+    _LOG.warning("highspy is not installed: scipy's HiGHS solves the programs of columns, slower: pip install highspy")
 
 
 def _quiet() -> Any:

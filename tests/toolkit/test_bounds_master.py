@@ -8,11 +8,19 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from cvxpriv.bounds.master import Master
+from cvxpriv.bounds.master import ColdMaster, Master
 from cvxpriv.errors import SolverFailure
 from cvxpriv.numerics import sizes
 
 TOLERANCE = 1e-9  # HiGHS solves to 1e-10
+
+
+@pytest.fixture(params=["highspy", "scipy"])
+def whose(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """HiGHS as highspy brings it, and as scipy does where there is no highspy."""
+    if request.param == "scipy":
+        monkeypatch.setattr("cvxpriv.bounds.master.among_installed", lambda *names: ())
+    return str(request.param)
 
 
 def program(seed: int, rows: int = 5, columns: int = 40) -> tuple[Master, np.ndarray, np.ndarray, np.ndarray]:
@@ -29,8 +37,9 @@ def peer(costs: np.ndarray, matrix: np.ndarray, right: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_value_and_duals_are_those_of_another_solver(seed: int) -> None:
+def test_value_and_duals_are_those_of_another_solver(seed: int, whose: str) -> None:
     master, costs, matrix, right = program(seed)
+    assert isinstance(master, ColdMaster) == (whose == "scipy")
     master.add(costs[:25], matrix[:, :25])
     assert master.solve().value == pytest.approx(peer(costs[:25], matrix[:, :25], right), abs=TOLERANCE)
     master.add(costs[25:], matrix[:, 25:])
@@ -41,6 +50,7 @@ def test_value_and_duals_are_those_of_another_solver(seed: int) -> None:
     assert point.duals[-1] <= 0.0
 
 
+@pytest.mark.usefixtures("whose")
 def test_a_changed_row_and_dropped_columns_change_the_program() -> None:
     master, costs, matrix, right = program(7)
     master.add(costs, matrix)
@@ -56,6 +66,7 @@ def test_a_changed_row_and_dropped_columns_change_the_program() -> None:
     assert master.solve().value == pytest.approx(point.value, abs=TOLERANCE)
 
 
+@pytest.mark.usefixtures("whose")
 def test_changed_costs_give_another_vertex() -> None:
     master = Master(np.array([1.0]), np.array([1.0]))
     master.add(np.array([1.0, 2.0]), np.ones((1, 2)))
@@ -64,6 +75,7 @@ def test_changed_costs_give_another_vertex() -> None:
     assert master.solve().weights.tolist() == [0.0, 1.0]
 
 
+@pytest.mark.usefixtures("whose")
 def test_an_infeasible_program_says_so() -> None:
     master = Master(np.array([1.0]), np.array([1.0]))
     master.add(np.array([1.0]), np.array([[-1.0]]))
