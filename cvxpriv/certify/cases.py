@@ -163,9 +163,16 @@ def _case(one: object, name: str, at: Values | None, place: Place) -> Case:
         return case_of_block(one, at, place)
     if not isinstance(one, cp.Problem) and callable(one):
         own = getattr(one, "__name__", name) if name == "problem" else name
+        # A function that raises does so again here, with its own error.
+        if place.isolate and (ending := place.call(_called, one)).status not in ("returned", "raised"):
+            raise ModelError(f"{own} returned no problem: it {ending.status}, {ending.error}; mend the function")
         case = case_of_problem(own, one())
         return case if case.mixed or case.real else replace(case, declare=_Built(one, case.declare))
     return case_of_problem(name, one)  # says what it is, if it is no problem
+
+
+def _called(build: Callable[[], object]) -> None:
+    build()
 
 
 class _Same:

@@ -17,7 +17,9 @@ def corpus() -> None:
 @click.option("--sources", type=NAMES, help="Names among cvxpy, adversarial, liars.  [default: all]")
 @click.option("--count", type=click.IntRange(1), default=100, show_default=True, help="Number of adversarial problems.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the adversarial problems.")
-@click.option("--folder", metavar="DIR", help="Further problems: .mps, .qps, .lp, or .mat with P, q, r, A, l, u.")
+@click.option(
+    "--folder", metavar="DIR", help="Further problems: .mps, .qps, .lp (also .gz), or .mat with P, q, r, A, l, u."
+)
 @click.option(
     "--largest",
     type=click.IntRange(1),

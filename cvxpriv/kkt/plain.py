@@ -3,13 +3,14 @@
 Inner problems and logic are written out: ``indicator(C)`` is zero where the constraints C hold, so that they hold at
 every solution; a `partial_optimize` is the best value of an inner problem, whose variables are then variables of the
 whole. ``And``, ``Or`` and ``Xor`` are boolean variables with linear constraints. An approximate cone of relative
-entropies is the second-order cones that make it up. Each is the same problem, and every function in it can be
-evaluated.
+entropies is the second-order cones that make it up. A support function is the dual of its maximum. Each is the same
+problem, and every function in it can be evaluated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,8 +18,10 @@ import cvxpy as cp
 import cvxpy.lin_ops.lin_utils as identifiers
 import numpy as np
 from cvxpy.atoms.elementwise import logic
+from cvxpy.atoms.suppfunc import SuppFuncAtom
 from cvxpy.constraints.exponential import OpRelEntrConeQuad, RelEntrConeQuad
 from cvxpy.reductions.cone2cone.approx import OpRelEntrConeQuad_canon, RelEntrConeQuad_canon
+from cvxpy.reductions.dcp2cone.canonicalizers.suppfunc_canon import suppfunc_canon
 from cvxpy.transforms.indicator import indicator
 from cvxpy.transforms.partial_optimize import PartialProblem
 
@@ -31,7 +34,7 @@ APPROXIMATE: dict[type, Callable[..., Any]] = {
     RelEntrConeQuad: RelEntrConeQuad_canon,
     OpRelEntrConeQuad: OpRelEntrConeQuad_canon,
 }
-LOGIC = (logic.And, logic.Or, logic.Xor, logic.Not)
+LOGIC = logic.And | logic.Or | logic.Xor | logic.Not
 
 
 def lifted(problem: cp.Problem) -> cp.Problem:
@@ -59,8 +62,9 @@ def lifted(problem: cp.Problem) -> cp.Problem:
             cone, constraints = APPROXIMATE[type(node)](node, node.args)
             found.extend(constraints)
             return cone
-        if isinstance(node, LOGIC):
-            number, constraints = _in_numbers(node, [rebuilt(arg) for arg in node.args])
+        if isinstance(node, LOGIC | SuppFuncAtom):
+            write = _in_numbers if isinstance(node, LOGIC) else _dual
+            number, constraints = write(node, [rebuilt(arg) for arg in node.args])
             found.extend(constraints)
             return number
         return None
@@ -91,6 +95,19 @@ def _in_numbers(node: Any, args: list[Any]) -> tuple[Any, list[Any]]:
     if isinstance(node, logic.Or):
         return value, [*(value >= arg for arg in args), value <= total]
     return value, [total == 2 * pairs + value, pairs >= 0, pairs <= len(args) // 2]
+
+
+def _dual(node: Any, args: list[Any]) -> tuple[Any, list[Any]]:
+    """Return a support function as a linear one of multipliers of its set; where it has a value, they attain it."""
+    if args[0].value is not None:
+        least, rows = suppfunc_canon(node, [cp.Constant(args[0].value)])
+        with suppress(cp.SolverError):
+            cp.Problem(cp.Minimize(least), rows).solve(solver="CLARABEL")
+        known = node._eta.value
+    value, rows = suppfunc_canon(node, args)
+    if args[0].value is not None:
+        node._eta.save_value(known)
+    return value, rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +154,7 @@ def real_and_continuous(problem: cp.Problem, names: Mapping[str, Any]) -> Plain:
         raise ModelError(f"variable {empty[0]!r} has no value: assign one or solve first{ended}")
     whole = lifted(problem)
     if any(variable.value is None for variable in whole.variables()):
-        what = "an inner problem or an approximate cone has variables of its own, and these have no values"
+        what = "an inner problem, a support function or an approximate cone has variables of its own, without values"
         raise ModelError(f"{what}: assign them, write the cone as rel_entr(x, y) <= z, or cross-check the problem")
     if is_complex(whole):
         form = real_form(whole)

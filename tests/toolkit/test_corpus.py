@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -111,15 +112,43 @@ def test_what_a_file_does_not_hold_is_said(tmp_path: Path) -> None:
     found = list(problems_of_folder(tmp_path, largest=10))
     assert [one.name if isinstance(one, Known) else one[0] for one in found] == ["broken.mps", "small.mps", "whole.lp"]
     assert isinstance(found[0], tuple)
-    assert isinstance(found[2], tuple)
-    assert found[0][1] == "broken.mps cannot be read by HiGHS"
-    assert "take whole numbers" in found[2][1]
+    assert found[0][1] == "broken.mps has no ENDATA: it is cut off"
+    assert isinstance(found[2], Known)
+    assert found[2].problem.is_mixed_integer()
     with pytest.raises(ModelError, match=r"small.mps has 2 variables and 2 rows: more than 1"):
         problem_of_file(tmp_path / "small.mps", largest=1)
     with pytest.raises(DataError, match=r"expected a file that ends with .mps"):
         problem_of_file(tmp_path / "notes.txt")
     with pytest.raises(DataError, match=r"holds no file that ends with"):
         next(problems_of_folder(tmp_path / "none"))
+
+
+def test_a_file_of_whole_numbers_is_judged_with_them_fixed_and_zipped_files_are_read(tmp_path: Path) -> None:
+    (tmp_path / "whole.lp.gz").write_bytes(gzip.compress(INTEGER.encode()))
+    run = run_corpus(items([], folder=tmp_path), ("HIGHS",))
+    assert run.table[["solver", "verdict", "known_by", "objective"]].to_numpy().tolist() == [
+        ["HIGHS", "agrees", "certified", 1.0]
+    ]
+
+
+@pytest.mark.parametrize("kept", range(0, len(LINEAR) - 1, 15))
+def test_a_file_that_is_cut_off_is_refused(tmp_path: Path, kept: int) -> None:
+    with pytest.raises(DataError, match=r"cut\.mps has no ENDATA"):
+        problem_of_file(written(tmp_path, "cut.mps", LINEAR[: min(kept, LINEAR.index("ENDATA"))]))
+
+
+def test_what_no_problem_can_be_made_of_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "cut.mps.gz").write_bytes(gzip.compress(LINEAR.encode())[:-20])
+    written(tmp_path, "empty.mps", "NAME none\nROWS\nCOLUMNS\nRHS\nENDATA\n")
+    written(tmp_path, "semi.lp", "min\n cost: x\nst\n c: x >= 1\nbounds\n x <= 4\nsemi\n x\nend\n")
+    for name, error, why in (
+        ("cut.mps.gz", DataError, "cannot be read"),
+        ("empty.mps", DataError, "holds no variables"),
+        ("semi.lp", ModelError, "semi-continuous"),
+        ("none.mps", DataError, "cannot be read"),
+    ):
+        with pytest.raises(error, match=why):
+            problem_of_file(tmp_path / name)
 
 
 def test_cvxpys_own_problems_are_continuous_and_most_have_a_known_value() -> None:

@@ -373,6 +373,13 @@ def crashing_ecos() -> Declaration:
 
 
 @pytest.mark.slow
+def test_a_function_that_never_returns_or_ends_its_process_is_named_where_it_is_isolated() -> None:
+    for build, why in ((lambda: time.sleep(600), "timed out, no answer within 2 s"), (lambda: os._exit(7), "crashed")):
+        with pytest.raises(ModelError, match=f"returned no problem: it {why}"):
+            crosscheck(build, ["CLARABEL"], isolate=True, time_limit=2)
+
+
+@pytest.mark.slow
 def test_a_crash_or_a_hang_inside_one_solver_never_loses_the_others_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     import ecos
     import scs

@@ -79,15 +79,21 @@ def test_a_constraint_without_a_value_beside_its_domain_is_measured_inside(low: 
     assert rows.loc["beside", "verdict"] == verdict
 
 
-def test_a_support_function_beside_its_domain_is_loose_where_its_rows_hold() -> None:
+def test_a_support_function_is_judged_by_the_dual_of_its_set() -> None:
     z, s = cp.Variable(3, name="z"), cp.Variable(3)
     # The largest of z's over all s is 0 at z = a, infinite elsewhere.
     a = np.array([0.3, 0.7, 1.1])
     problem = cp.Problem(cp.Minimize(cp.sum(z)), [cp.suppfunc(s, [])(z - a) <= 0])
     row = crosscheck(problem, ["CLARABEL"]).table.iloc[0]
-    assert row["verdict"] == "loose"
+    assert [row["verdict"], row["known_by"]] == ["agrees", "certified"]
     assert row["objective"] == pytest.approx(a.sum())
-    assert "has no value at its point" in row["reason"]
+
+
+def test_a_constraint_without_a_value_at_its_boundary_is_loose_where_its_rows_hold() -> None:
+    x, s = cp.Variable(name="x"), cp.Variable(nonneg=True, name="s")
+    row = crosscheck(cp.Problem(cp.Minimize(s), [cp.perspective(cp.square(x), s) <= 1, x == 0]), ["CLARABEL"]).table
+    assert row.loc[0, "verdict"] == "loose"
+    assert "has no value at its point" in row.loc[0, "reason"]
 
 
 def test_multipliers_of_a_constant_objective_cannot_make_a_feasible_point_wrong() -> None:

@@ -111,6 +111,16 @@ def test_an_indicator_is_a_constraint() -> None:
     assert cpv.residuals(problem).primal == pytest.approx(0.5, abs=ROUNDING)
 
 
+def test_a_support_function_of_any_affine_argument_is_measured() -> None:
+    x, t = cp.Variable(2, name="x"), cp.Variable(2)
+    longest = cp.suppfunc(t, [cp.norm(t) <= 2])  # twice the Euclidean norm
+    problem = cp.Problem(cp.Minimize(cp.sum(x)), [longest(x - 1) <= np.sqrt(8)])  # at 0
+    problem.solve(solver="CLARABEL")
+    assert cpv.residuals(problem).largest < 1e-6
+    x.value = np.array([-3.0, -4.0]) + 1
+    assert cpv.residuals(problem).primal == pytest.approx(10 - np.sqrt(8), abs=1e-6)
+
+
 def test_boolean_functions_take_the_values_of_their_arguments_and_approximate_cones_say_what_lacks() -> None:
     a, b = (cp.Variable(boolean=True, name=name) for name in "ab")
     problem = cp.Problem(cp.Maximize(cp.logic.Xor(a, b) + cp.logic.And(a, b)), [cp.logic.Or(a, b) <= a])

@@ -1,9 +1,11 @@
 """Linear and quadratic problems from files: those that HiGHS reads, and .mat files of P, q, r, A, l, u."""
 
+import gzip
+import re
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from shutil import copyfile
 from tempfile import TemporaryDirectory
 
 import cvxpy as cp
@@ -15,15 +17,20 @@ from cvxpriv.errors import DataError, ModelError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.solvers.place import quiet_highs
 
-READ_BY_HIGHS, MATRICES = (".mps", ".qps", ".lp"), ".mat"
-SUFFIXES = (*READ_BY_HIGHS, MATRICES)
+MATRICES, READ_BY_HIGHS = ".mat", {".mps": "mps", ".qps": "mps", ".lp": "lp"}
+"""Endings of names, and those by which HiGHS knows the format."""
+SUFFIXES = (*READ_BY_HIGHS, *(f"{one}.gz" for one in READ_BY_HIGHS), MATRICES)
+_ENDED = re.compile(rb"^ENDATA\s*\Z", re.MULTILINE)
 INFINITE = 1e20
 """Size from which on a bound counts as infinite."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Data:
-    """Data of minimise (or maximise) x'Px/2 + q'x + r over low <= A x <= high and least <= x <= most."""
+    """Data of minimise (or maximise) x'Px/2 + q'x + r over low <= A x <= high and least <= x <= most.
+
+    `whole`: Places of the variables that take whole numbers.
+    """
 
     P: sp.csc_array
     q: Array
@@ -34,9 +41,10 @@ class _Data:
     least: Array
     most: Array
     maximise: bool = False
+    whole: tuple[int, ...] = ()
 
     def problem(self) -> cp.Problem:
-        x = cp.Variable(self.q.size, name="x")
+        x = cp.Variable(self.q.size, name="x", integer=[self.whole] if self.whole else False)
         cost = self.q @ x + self.r
         if self.P.nnz:  # a P of the wrong sign is refused where the problem is checked
             sign = -1.0 if self.maximise else 1.0
@@ -61,13 +69,15 @@ def problem_of_file(path: str | Path, largest: int | None = None) -> cp.Problem:
     """Return the problem of a file.
 
     `largest`: Largest number of variables or rows; larger problems are refused.
-    Raises DataError: The file cannot be read, or holds entries that are not numbers. ModelError: The problem has whole
-    variables, or is larger than `largest`.
+    Raises DataError: The file cannot be read, is cut off, or holds no variables or entries that are not numbers.
+    ModelError: The problem has semi-continuous variables, or is larger than `largest`.
     """
     path = Path(path)
-    if path.suffix.lower() not in SUFFIXES:
+    if not path.name.lower().endswith(SUFFIXES):
         raise DataError(f"path={str(path)!r}: expected a file that ends with {', '.join(SUFFIXES)}")
     data = _of_matrices(path) if path.suffix.lower() == MATRICES else _of_highs(path)
+    if not data.q.size:
+        raise DataError(f"{path.name} holds no variables")
     size = max(data.q.size, data.A.shape[0])
     if largest is not None and size > largest:
         raise ModelError(f"{path.name} has {data.q.size} variables and {data.A.shape[0]} rows: more than {largest}")
@@ -84,7 +94,7 @@ def files_of_folder(folder: str | Path) -> list[Path]:
     Raises DataError: There is no such folder, or it holds no such file.
     """
     root = Path(folder)
-    paths = sorted(path for path in root.rglob("*") if path.suffix.lower() in SUFFIXES) if root.is_dir() else []
+    paths = sorted(one for one in root.rglob("*") if one.name.lower().endswith(SUFFIXES)) if root.is_dir() else []
     if not paths:
         raise DataError(f"folder={str(folder)!r} holds no file that ends with {', '.join(SUFFIXES)}")
     return paths
@@ -103,16 +113,28 @@ def problems_of_folder(folder: str | Path, largest: int | None = None) -> Iterat
 def _of_highs(path: Path) -> _Data:
     import highspy
 
+    zipped = path.suffix.lower() == ".gz"
+    form_of_file = READ_BY_HIGHS[Path(path.stem if zipped else path).suffix.lower()]
+    try:
+        text = gzip.decompress(path.read_bytes()) if zipped else path.read_bytes()
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{path.name} cannot be read ({type(error).__name__}: {error})") from error
+    if form_of_file == "mps" and not _ENDED.search(text):  # HiGHS reads some of these as far as they go
+        raise DataError(f"{path.name} has no ENDATA: it is cut off")
     reader = quiet_highs()
     with TemporaryDirectory() as folder:
-        # HiGHS knows the kind of a file by its ending, and .qps by no other than that of .mps.
-        named = path if path.suffix.lower() != ".qps" else Path(copyfile(path, Path(folder) / "problem.mps"))
+        named = Path(folder) / f"problem.{form_of_file}"
+        named.write_bytes(text)
         status = reader.readModel(str(named))
     if status == highspy.HighsStatus.kError:
         raise DataError(f"{path.name} cannot be read by HiGHS")
     lp, hessian = reader.getLp(), reader.getModel().hessian_
-    if any(kind != highspy.HighsVarType.kContinuous for kind in lp.integrality_):
-        raise ModelError(f"{path.name} has variables that take whole numbers: multipliers are needed to judge it")
+    kinds = [kind.name for kind in lp.integrality_]
+    if any(kind.startswith("kSemi") for kind in kinds):
+        raise ModelError(
+            f"{path.name} has semi-continuous variables, which cvxpy has not: write x <= u b, x >= l b with a binary b"
+        )
+    whole = tuple(place for place, kind in enumerate(kinds) if kind != "kContinuous")
     size, rows = lp.num_col_, lp.num_row_
     form = sp.csc_array if lp.a_matrix_.format_ == highspy.MatrixFormat.kColwise else sp.csr_array
     A = form((lp.a_matrix_.value_, lp.a_matrix_.index_, lp.a_matrix_.start_), shape=(rows, size))
@@ -125,7 +147,7 @@ def _of_highs(path: Path) -> _Data:
         np.array(side, dtype=float) for side in (lp.row_lower_, lp.row_upper_, lp.col_lower_, lp.col_upper_)
     )
     cost, maximise = np.array(lp.col_cost_, dtype=float), lp.sense_ == highspy.ObjSense.kMaximize
-    return _Data(lower, cost, float(lp.offset_), sp.csr_array(A), low, high, least, most, maximise)
+    return _Data(lower, cost, float(lp.offset_), sp.csr_array(A), low, high, least, most, maximise, whole)
 
 
 def _of_matrices(path: Path) -> _Data:
