@@ -4,12 +4,14 @@ Every message names the argument, the value that came, what was expected, and th
 """
 
 import difflib
+import json
 import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
+from typing import Any
 
 LONGEST_QUOTE = 200
 """Largest number of characters of an input that a message quotes."""
@@ -97,6 +99,16 @@ def inert(text: str) -> str:
     '\\\\x1b[2Jdone'
     """
     return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def json_text(value: object, **options: Any) -> str:
+    """Return a value as JSON that people read: letters as they are, control characters as JSON's own escapes.
+
+    >>> json_text("\x9b2J é")
+    '"\\\\u009b2J é"'
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, **options)
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def printable(text: str) -> str:

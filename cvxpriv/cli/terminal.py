@@ -13,7 +13,6 @@ A watch over a solve shows how far it is, and Ctrl-C ends the solve early with i
 
 from __future__ import annotations
 
-import json
 import math
 import signal
 import sys
@@ -26,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from cvxpriv.errors import inert, printable
+from cvxpriv.errors import inert, json_text, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -85,8 +84,7 @@ class Terminal:
 
             self.answered = True
             whole = {"schema_version": SCHEMA_VERSION, **document}
-            text = json.dumps(plain_data(whole), ensure_ascii=False, allow_nan=False)
-            click.echo(text.encode("utf-8", "backslashreplace").decode())  # of half a surrogate pair, JSON's own escape
+            click.echo(json_text(plain_data(whole)))
 
     def warn(self, text: str) -> None:
         """Write one line of warning to standard error."""

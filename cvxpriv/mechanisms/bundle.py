@@ -8,7 +8,6 @@ without noise in its table tells of that table.
 from __future__ import annotations
 
 import io
-import json
 import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from cvxpriv.errors import json_text
 from cvxpriv.mechanisms.codebook import Codebook, Stated, codebook
 from cvxpriv.mechanisms.frequencies import column_utility
 from cvxpriv.mechanisms.likelihood import most_likely
@@ -132,7 +132,7 @@ def contents_of(
         ROWS: csv_text(released),
         "codebook.csv": csv_text(book.frame),
         "README.txt": _readme(document, book, mechanism.array),
-        DOCUMENT: json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1) + "\n",
+        DOCUMENT: json_text(document, indent=1) + "\n",
     }
 
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from cvxpriv.errors import DataError, suggest
+from cvxpriv.errors import DataError, json_text, suggest
 from cvxpriv.reports.files import each_once
 
 FORMAT = "cvxpriv-mechanism"
@@ -46,12 +46,8 @@ def dump(content: Mapping[str, Any]) -> str:
 def _value(key: str, value: Any) -> str:
     """Return the text of a value with one row or symbol a line: an indented dump would give every number its own."""
     if key in ("matrix", "symbols"):
-        return "[\n" + ",\n".join(" " + _json(row) for row in value) + "\n]"
-    return _json(value)
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+        return "[\n" + ",\n".join(" " + json_text(row) for row in value) + "\n]"
+    return json_text(value)
 
 
 def parse(text: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
-from cvxpriv.errors import DataError, ModelError, suggest
+from cvxpriv.errors import DataError, ModelError, inert, suggest
 from cvxpriv.numerics.later import pd
 from cvxpriv.numerics.packages import machine, versions
 from cvxpriv.reports.facts import Fact, Facts, Section, Table
@@ -60,7 +60,7 @@ def render(facts: Facts) -> str:
         script=script,
         digest=digest,
     )
-    return page
+    return inert(page)
 
 
 def write(facts: Facts, path: PathLike, page: str = INTERNAL) -> Path:

@@ -6,11 +6,11 @@ the numbers of all points stand in a table beside it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from cvxpriv.errors import json_text
 from cvxpriv.reports.heatmaps import Heatmap
 
 WIDTH, HEIGHT = 640.0, 360.0
@@ -66,7 +66,7 @@ class Slider:
     @property
     def states(self) -> str:
         """The state of the page at each stop, as JSON for the script."""
-        return json.dumps([self._state(stop) for stop in self.stops], ensure_ascii=False, separators=(",", ":"))
+        return json_text([self._state(stop) for stop in self.stops], separators=(",", ":"))
 
     @property
     def svg(self) -> str:

@@ -2,7 +2,7 @@
 
 The text is plain, aligned, readable in 80 to 100 columns. A cell of a file that begins with ``=``, ``+``, ``-``, ``@``,
 a tab or a carriage return is a formula to a spreadsheet, which may fetch and send what it likes. Such a cell gets an
-apostrophe before it, unless it is a number.
+apostrophe before it, unless it is a number. Control characters, which command a terminal, become their codes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from cvxpriv.errors import DataError
+from cvxpriv.errors import DataError, inert
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Fact, Facts, Section, Table
 from cvxpriv.reports.files import PathLike, write_bytes
@@ -181,7 +181,7 @@ def write_table(path: PathLike, frame: pd.DataFrame) -> Path:
 
 
 def inert_cells(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame whose texts, names of columns included, no spreadsheet takes for formulas."""
+    """Return a frame whose texts, names of columns included, command neither a spreadsheet nor a terminal."""
     safe = frame.copy(deep=False)
     for place, dtype in enumerate(frame.dtypes):
         if not pd.api.types.is_numeric_dtype(dtype):
@@ -192,5 +192,7 @@ def inert_cells(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _inert(cell: object) -> object:
-    formula = isinstance(cell, str) and _FORMULA.match(cell) and not _NUMBER.fullmatch(cell.strip())
-    return f"'{cell}" if formula else cell
+    if not isinstance(cell, str):
+        return cell
+    formula = _FORMULA.match(cell) and not _NUMBER.fullmatch(cell.strip())
+    return "'" * bool(formula) + inert(cell)

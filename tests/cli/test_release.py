@@ -50,10 +50,10 @@ def test_a_secret_seed_is_told_to_nobody(run: Run, mechanism: str, people: str) 
 
 
 def test_a_kept_cell_that_a_spreadsheet_would_run_is_made_inert(run: Run, mechanism: str, people: str) -> None:
-    rows = pd.read_csv(people).assign(id="=cmd()", change="-1.5")
+    rows = pd.read_csv(people).assign(id="=cmd()\x9b2J", change="-1.5")
     rows.to_csv("rows.csv", index=False)
     assert run("release", mechanism, "rows.csv", "--keep", "id,change", "--yes").exit_code == 0
-    assert set(pd.read_csv("released.csv", dtype=str)["id"]) == {"'=cmd()"}
+    assert set(pd.read_csv("released.csv", dtype=str)["id"]) == {r"'=cmd()\x9b2J"}
     assert set(pd.read_csv("released.csv", dtype=str)["change"]) == {"-1.5"}
 
 
