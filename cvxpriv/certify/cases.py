@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -47,6 +47,8 @@ class Case:
         The mixed-integer problem of which `declare` gives the relaxation.
     real : RealForm, optional
         The complex problem that `declare` gives in real numbers.
+    plain : tuple of cvxpy.Problem, optional
+        The problem as its user wrote it, and `lifted`, if that adds variables.
     """
 
     name: str
@@ -56,9 +58,12 @@ class Case:
     exact_seconds: float = float("nan")
     mixed: MixedInteger | None = None
     real: RealForm | None = None
+    plain: tuple[cp.Problem, cp.Problem] | None = None
 
     def split(self, values: Mapping[Any, Any]) -> Mapping[Any, Any]:
-        """Values of complex variables in real and imaginary parts; others as they are."""
+        """Values of complex variables in real and imaginary parts; others as they are, and those that follow."""
+        if self.plain is not None:
+            values = _followed(*self.plain, values)
         return values if self.real is None else self.real.split(values)
 
     @cached_property
@@ -146,12 +151,23 @@ def case_of_problem(name: str, problem: cp.Problem) -> Case:
     """
     whole: cp.Problem = lifted(problem) if isinstance(problem, cp.Problem) else problem
     require_checkable(name, whole)
+    plain = whole
     real = real_form(whole) if is_complex(whole) else None
     whole = whole if real is None else real.problem
     mixed = mixed_integer(whole)
     whole = whole if mixed is None else mixed.relaxed
     require_sound(name, whole)
-    return Case(name, _Same(whole), mixed=mixed, real=real)
+    return Case(name, _Same(whole), mixed=mixed, real=real, plain=None if plain is problem else (problem, plain))
+
+
+def _followed(problem: cp.Problem, plain: cp.Problem, values: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """Return values with those of the variables that `lifted` made, which follow from them."""
+    with held(problem.variables()), suppress(Exception):  # values are checked later, and cvxpy raises what it likes
+        for variable in problem.variables():
+            variable.save_value(np.asarray(values.get(variable, values.get(variable.name()))))
+        pairs = zip(plain.variables(), lifted(problem).variables(), strict=True)
+        return {**{old.name(): new.value for old, new in pairs if old is not new}, **values}
+    return values
 
 
 def _case(one: object, name: str, at: Values | None, place: Place) -> Case:

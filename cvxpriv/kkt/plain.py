@@ -98,16 +98,16 @@ def _in_numbers(node: Any, args: list[Any]) -> tuple[Any, list[Any]]:
 
 
 def _dual(node: Any, args: list[Any]) -> tuple[Any, list[Any]]:
-    """Return a support function as a linear one of multipliers of its set; where it has a value, they attain it."""
+    """Return a support function as a linear one of multipliers of its set, which attain its value or miss a row."""
+    known = None
     if args[0].value is not None:
         least, rows = suppfunc_canon(node, [cp.Constant(args[0].value)])
         with suppress(cp.SolverError):
             cp.Problem(cp.Minimize(least), rows).solve(solver="CLARABEL")
-        known = node._eta.value
-    value, rows = suppfunc_canon(node, args)
-    if args[0].value is not None:
-        node._eta.save_value(known)
-    return value, rows
+        known = np.zeros(node._eta.shape) if node._eta.value is None else node._eta.value
+    written = suppfunc_canon(node, args)
+    node._eta.save_value(known)
+    return written
 
 
 @dataclass(frozen=True, eq=False)

@@ -84,9 +84,10 @@ def test_a_support_function_is_judged_by_the_dual_of_its_set() -> None:
     # The largest of z's over all s is 0 at z = a, infinite elsewhere.
     a = np.array([0.3, 0.7, 1.1])
     problem = cp.Problem(cp.Minimize(cp.sum(z)), [cp.suppfunc(s, [])(z - a) <= 0])
-    row = crosscheck(problem, ["CLARABEL"]).table.iloc[0]
-    assert [row["verdict"], row["known_by"]] == ["agrees", "certified"]
-    assert row["objective"] == pytest.approx(a.sum())
+    table = crosscheck(problem, ["CLARABEL"], answers={"truth": {z: a}, "lie": {z: a + 0.01}}).table
+    assert table["verdict"].tolist() == ["agrees", "WRONG", "agrees"]  # its multipliers follow from the values
+    assert table.loc[2, "known_by"] == "certified"
+    assert table.loc[2, "objective"] == pytest.approx(a.sum())
 
 
 def test_a_constraint_without_a_value_at_its_boundary_is_loose_where_its_rows_hold() -> None:
