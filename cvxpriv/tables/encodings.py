@@ -153,7 +153,7 @@ def with_points(frame: pd.DataFrame, separator: str, decimal: str | None = None)
     Warns
     -----
     DetectedWarning
-        Thousands separators were found and taken out.
+        Thousands separators were found and taken out, or commas that could be such were read as decimal ones.
 
     >>> made = with_points(pd.DataFrame([["height", "income"], ["172,5", "1,500"], ["-3", "900,5"]]), ";")
     >>> made.iloc[1:].to_numpy().tolist()
@@ -184,8 +184,16 @@ def with_points(frame: pd.DataFrame, separator: str, decimal: str | None = None)
         for point in points:
             new = body[place].map(lambda cell, point=point: _plain(cell, point), na_action="ignore")
             made[place] = pd.concat([frame[place].iloc[:1], new])
+            name = str(frame[place].iloc[0]).strip()
+            cut = body[place][body[place].str.contains(",", na=False)]
+            if decimal is None and fits != points == {","} and cut.size:
+                warn(
+                    f"{cut.iloc[0]!r} of {name!r} is read as {new[cut.index[0]]}, since other columns have decimal commas: "
+                    "if its comma parts thousands, take the commas out of this column first",
+                    DetectedWarning,
+                )
             if (changed := new[new.str.len() < body[place].str.strip().str.len()]).size:
-                grouped.append((str(frame[place].iloc[0]).strip(), body[place][changed.index[0]], changed.iloc[0]))
+                grouped.append((name, body[place][changed.index[0]], changed.iloc[0]))
     if grouped and decimal is None:
         name, before, after = grouped[0]
         warn(

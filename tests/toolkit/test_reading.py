@@ -149,6 +149,16 @@ def test_thousands_and_decimals_are_told_apart_where_the_file_tells(
     assert read_table(tmp_path / "people.csv").iloc[:, 1].tolist() == read
 
 
+def test_a_comma_before_three_digits_beside_decimal_commas_is_pointed_out(tmp_path: Path) -> None:
+    file = tmp_path / "people.csv"
+    file.write_text("bmi;income\n24,9;3,450\n30,1;2,900\n")
+    with pytest.warns(DetectedWarning, match=r"'3,450' of 'income' is read as 3\.450, .* take the commas out"):
+        assert read_table(file)["income"].tolist() == ["3.450", "2.900"]
+    for other in ("3,45", "0,450", "3450"):  # nothing but a decimal comma, or none
+        file.write_text(f"bmi;income\n24,9;{other}\n")
+        read_table(file)
+
+
 @pytest.mark.parametrize(
     ("lines", "columns", "cells"),
     [
