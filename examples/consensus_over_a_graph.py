@@ -1,6 +1,6 @@
 """Eight offices in a ring, each with its own people: agree on one model, and see what half a pass for free is worth.
 
-    python examples/consensus_over_a_graph.py
+    python examples/consensus_over_a_graph.py          # needs scikit-learn: pip install "cvxpriv[learn]"
 
 No office shows a person to another one; in each pass neighbours exchange coefficients. The people are the 32,561 of
 the embedded Adult table, with age, sex and years of education; who earns over 50,000 dollars is predicted. Recycled

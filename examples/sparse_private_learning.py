@@ -1,6 +1,6 @@
 """Publish a model with few coefficients, and a promise to every person in the data.
 
-    python examples/sparse_private_learning.py
+    python examples/sparse_private_learning.py          # needs scikit-learn: pip install "cvxpriv[learn]"
 
 Twenty questions were asked; four of them matter. The penalty (MCP) drops the others without pulling the four towards
 zero, and noise in every gradient keeps the answers of each person hidden. The less epsilon is, the more noise.

@@ -1,6 +1,6 @@
 """Two offices know different things about the same people: fit one model together, and see what privacy costs.
 
-    python examples/vertical_learning.py
+    python examples/vertical_learning.py          # needs scikit-learn: pip install "cvxpriv[learn]"
 
 The registry knows age and sex, the school board years of education; who earns over 50,000 dollars is known to both. In
 each pass an office sends one number a person, and no column. The people are the 32,561 of the embedded Adult table.

@@ -59,7 +59,9 @@ def crosscheck_command(kind: Kind) -> click.Command:
         CONSTRAINT,
         *map(click_option, solved),
         solvers_option,
-        click.option("--out", metavar="FOLDER", help="Folder for crosscheck.csv.  [default: write nothing]"),
+        click.option(
+            "--out", metavar="FOLDER", help="Folder for crosscheck.csv and crosscheck.html.  [default: write nothing]"
+        ),
         output_options,
         click.pass_obj,
     ]
@@ -81,4 +83,5 @@ def _of_crosscheck(title: str, run: MechanismRun[Any, Any], check: CrossCheck) -
         settings=known.settings,
         converged=run.converged,
         unmet=known.unmet,
+        files={"crosscheck.html": check.to_html},
     )

@@ -71,9 +71,18 @@ PROMISE = (
     "tell together what neither tells alone."
 )
 DECODE = (
-    'In Python, cvxpriv.decode("this folder").frequencies("COLUMN") estimates how often each value of a column occurs, '
-    "with intervals. Do not count the likeliest values of the codebook: that is biased towards frequent ones."
+    'In Python, with the package cvxpriv, cvxpriv.decode("this folder").frequencies("COLUMN") estimates how often each '
+    "value of a column occurs, with intervals. Do not count the likeliest values of the codebook: that is biased "
+    "towards frequent ones. "
+    "The package reads bundle.json; manifest.json has the SHA-256 of every file."
 )
+MEANT = {
+    "utility": "Utility is what an output tells of the replaced columns, leakage what it tells of the private ones, in "
+    "nats (1 nat is 1.44 bits). 0 in that table is no 0 in the population.",
+    "accuracy": "Accuracy is what an output tells of the column to be inferred, in nats (1 nat is 1.44 bits); leakage "
+    "is what it tells of the replaced columns, by the divergence of the design.",
+}
+"""What the figures of a mechanism mean, by the figure that only its kind has."""
 
 
 class Designed(Channel, Protocol):
@@ -232,9 +241,11 @@ def _readme(document: Mapping[str, Any], book: Codebook, matrix: Array) -> str:
     figures = ", ".join(f"{name} {format_number(value, digits)}" for name, value in document["figures"].items())
     sizes = (
         f"{document['rows']:,} rows. The column {document['column']!r} of {ROWS} is drawn in place of "
-        f"{', '.join(document['columns'])}: {matrix.shape[0]} symbols, {matrix.shape[1]} outputs."
+        f"{', '.join(document['columns'])}, by P(Y|X), the chance of each output Y for each combination X of their "
+        f"values: {matrix.shape[0]} combinations, {matrix.shape[1]} outputs."
     )
     left_out = f"Rows left out: {document['left_out']:,}. A value is missing there, or it has no symbol."
+    meant = [text for name, text in MEANT.items() if name in document["figures"]]
     kept = f"Columns kept as they are: {', '.join(document['kept'])}." if document["kept"] else ""
     alike: dict[tuple[str, str], list[int]] = {}
     for place in np.flatnonzero(book.counts):
@@ -255,7 +266,7 @@ def _readme(document: Mapping[str, Any], book: Codebook, matrix: Array) -> str:
                 sizes,
                 left_out * bool(document["left_out"]),
                 kept,
-                f"Figures of the mechanism, in the table that it was designed on: {figures}.",
+                f"Figures of the mechanism, in the table that it was designed on: {figures}. {' '.join(meant)}",
             )
             if text
         ),

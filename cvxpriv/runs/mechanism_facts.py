@@ -192,7 +192,7 @@ def share(value: float, whole: float, name: str, more: str = "") -> str:
 
 def residual(run: Run) -> Fact:
     """Return the KKT residual, which should be small, and whether it is."""
-    state = "converged" if run.converged else "NOT converged"
+    state = "converged" + " by the certified gap" * (run.residual > run.tol) if run.converged else "NOT converged"
     detail = f"{state}; {format_number(run.tol, 1)} asked for"
     sentence = "Distance of the mechanism from the optimality conditions, which hold at a residual of 0."
     return Fact("kkt", run.residual, "nats", sentence, "KKT residual", detail, digits=2, main=True)

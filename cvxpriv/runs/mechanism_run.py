@@ -210,7 +210,7 @@ class MechanismRun(Run, Generic[Problem, Settings]):
 
     @property
     def converged(self) -> bool:
-        """Whether the best start's KKT residual is within the tolerance, and ready constraints hold in doubles."""
+        """Whether the best start's residual, or gap, is within the tolerance, and ready constraints hold in doubles."""
         return bool(self.each_start["converged"][self.start]) and not self.missed
 
     @property

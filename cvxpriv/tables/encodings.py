@@ -188,8 +188,8 @@ def with_points(frame: pd.DataFrame, separator: str, decimal: str | None = None)
             cut = body[place][body[place].str.contains(",", na=False)]
             if decimal is None and fits != points == {","} and cut.size:
                 warn(
-                    f"{cut.iloc[0]!r} of {name!r} is read as {new[cut.index[0]]}, since other columns have decimal commas: "
-                    "if its comma parts thousands, take the commas out of this column first",
+                    f"{cut.iloc[0]!r} of {name!r} is read as {new[cut.index[0]]}, since other columns have decimal "
+                    "commas: if its comma parts thousands, take the commas out of this column first",
                     DetectedWarning,
                 )
             if (changed := new[new.str.len() < body[place].str.strip().str.len()]).size:

@@ -249,8 +249,8 @@ def numbers_in(texts: Sequence[str], column: str) -> list[float]:
     some, they = ("is no number", "it stands") if len(strange) == 1 else ("are no numbers", "they stand")
     if any(text.replace(",", "").lstrip("+-").isdigit() for text in strange):
         remedy = (
-            "a comma can part decimals or thousands: say which, decimal=',' or decimal='.', when the file is read; where "
-            "columns differ, take out the commas between thousands first"
+            "a comma can part decimals or thousands: say which, decimal=',' or decimal='.', when the file is read; "
+            "where columns differ, take out the commas between thousands first"
         )
     elif 2 * len(strange) > len(texts) > 1:
         remedy = "edges part numbers: take the first or last characters of texts, first:3 or last:4, or merge by name"

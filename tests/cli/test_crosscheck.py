@@ -55,6 +55,7 @@ def test_the_table_shows_verdicts_first_within_100_columns_and_out_writes_all_of
     assert "CLARABEL" not in result.stdout
     assert max(map(len, lines)) <= 100
     assert {"case", "solver", "verdict", "bound"} <= set(pd.read_csv("o/crosscheck.csv").columns)
+    assert set(require_whole("o")) == {"crosscheck.csv", "crosscheck.html"}
 
 
 @pytest.fixture(scope="module")
