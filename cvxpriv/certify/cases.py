@@ -108,6 +108,14 @@ def cases_of(target: Target, at: Values | None = None, place: Place = HERE) -> l
 
 
 @door
+def declared(block: Block, view: Values) -> Declaration:
+    """Return a block's problem at a state, compiled anew, with its Parameters set."""
+    declaration = replace(block).declaration(block.structure(view))  # a copy compiles its own
+    for name, value in block.parameters(view).items():
+        declaration.parameters[name].value = value
+    return declaration
+
+
 def case_of_block(block: Block, view: Values, place: Place = HERE) -> Case:
     """Return the case that a block poses at one start of the state, with its exact update if it has one.
 
@@ -130,14 +138,8 @@ def case_of_block(block: Block, view: Values, place: Place = HERE) -> Case:
         view = {**view, **(place.call(_refined, block, view).value or {})}
         view = view if exact is None else block.cut_at(exact, view)
 
-    def declare() -> Declaration:
-        declaration = replace(block).declaration(block.structure(view))  # a copy compiles its own
-        for name, value in block.parameters(view).items():
-            declaration.parameters[name].value = value
-        return declaration
-
-    require_finite(block.name, declare().problem)
-    return Case(block.name, declare, lambda values: block.repair(values, view), exact, seconds)
+    require_finite(block.name, declared(block, view).problem)
+    return Case(block.name, lambda: declared(block, view), lambda values: block.repair(values, view), exact, seconds)
 
 
 def _refined(block: Block, view: Values) -> Values:

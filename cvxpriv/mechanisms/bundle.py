@@ -82,7 +82,7 @@ MEANT = {
     "accuracy": "Accuracy is what an output tells of the column to be inferred, in nats (1 nat is 1.44 bits); leakage "
     "is what it tells of the replaced columns, by the divergence of the design.",
 }
-"""What the figures of a mechanism mean, by the figure that only its kind has."""
+"""Meanings of the figures, by the figure that only its kind of mechanism has."""
 
 
 class Designed(Channel, Protocol):

@@ -20,6 +20,7 @@ import numpy as np
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.blocks.infeasibility import relaxed
+from cvxpriv.certify.cases import declared
 from cvxpriv.certify.problem_checks import capable
 from cvxpriv.constraints.documents import from_document
 from cvxpriv.constraints.ready import ReadyConstraint
@@ -61,7 +62,7 @@ def shadow_prices(block: Block, state: Values) -> pd.DataFrame:
 
 def _optimum(block: Block, state: Values) -> _Optimum:
     view = state if block.refinement is None else {**state, **block.solve(state)[1].refined}
-    declaration = _declared(block, view)
+    declaration = declared(block, view)
     reasons = []
     for name in capable(declaration.problem, DEFAULT_CHAIN)[0]:
         solution = solve_conic(declaration.problem, name, solver_spec(name).full_options(None, {}))
@@ -69,13 +70,6 @@ def _optimum(block: Block, state: Values) -> _Optimum:
             return _Optimum(block, view, declaration, name, solution, solution.x, solution.z)
         reasons.append(f"{name}: {solution.status}")
     raise SolverFailure(f"block {block.name!r} has no multipliers: {', '.join(reasons)}")
-
-
-def _declared(block: Block, view: Values) -> Declaration:
-    declaration = replace(block).declaration(block.structure(view))  # a copy compiles its own
-    for name, value in block.parameters(view).items():
-        declaration.parameters[name].value = value
-    return declaration
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +166,7 @@ class _Optimum:
 
     def _with(self, block: Block) -> float | None:
         """Return the Lagrangian of a block whose numbers were moved; None where its program has another shape."""
-        problem = _declared(block, self.view).problem
+        problem = declared(block, self.view).problem
         program = ConeProgram.from_problem(problem, self.solver, solver_spec(self.solver).full_options(None, {}))
         same = program.A.shape == self.solution.program.A.shape and program.layout == self.solution.program.layout
         return self._lagrangian(program) if same else None

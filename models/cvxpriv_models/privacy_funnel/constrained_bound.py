@@ -147,7 +147,7 @@ def _costed(
         shown = generation.run(gap, clock.over, -np.inf, pricing.plain.entropy_s)
     except SolverFailure:
         return None
-    proved = shown.bound - pricing.split(shown.duals)[0] * ROOM
+    proved = shown.bound - pricing.plain.split_all(shown.duals)[0] * ROOM
     pricing.plain.rate = problem.rate
 
     def prove(mechanism: Array) -> CostedCertificate:
@@ -209,7 +209,7 @@ def _most(pricing: CostedPricing, clock: Clock) -> float:
             shown = generation.run(HIGH_GAP, clock.over, -np.inf, plain.entropy_s)
         except (SolverFailure, np.linalg.LinAlgError):  # of a step that a high cost leaves without curvature
             return plain.rate
-        lam, excess = pricing.split(shown.duals)[0], shown.bound - plain.entropy_s
+        lam, excess = pricing.plain.split_all(shown.duals)[0], shown.bound - plain.entropy_s
         plain.rate -= max(excess, 0.0) / lam if lam > 0.0 else np.inf
         if plain.rate < 0.0 or excess <= MOST_TOLD * lam or clock.over():
             return plain.rate
@@ -275,7 +275,7 @@ def constrained_bound(
         found = generation.run(gap, clock.over, 0.0, pricing.plain.entropy_s)
     except SolverFailure:  # at the most that can be told, rounding decides whether there is a point
         return None
-    lam, nu, mu = pricing.split(found.duals)
+    lam, nu, mu = pricing.plain.split_all(found.duals)
     lower = max(found.bound - lam * max(pricing.plain.rate - problem.rate, 0.0), 0.0)
     pricing.plain.rate = problem.rate
     claim = min(lower, pricing.bound(found.duals, 0.0) - max(CLAIM_SHARE * gap, LEAST_CLAIM_ROOM))

@@ -91,19 +91,13 @@ class ConstrainedPricing:
         sums = np.einsum("nkg,gn->kn", self.asked.rows[columns[0].astype(int)], columns[1:])
         return -entropy(self.plain.p_s_given_x @ pi, axis=0), np.vstack([pi, entropy(pi, axis=0), sums])
 
-    def split(self, duals: Array) -> tuple[float, Array, Array]:
-        """lam >= 0, nu and mu >= 0 of the master's multipliers."""
-        size = len(self.plain.p_x)
-        lam, nu = self.plain.split(duals[: size + 1])
-        return lam, nu, np.maximum(-duals[size + 1 :], 0.0)
-
     def costs(self, c: int, nu: Array, mu: Array) -> Array:
         """V' nu - mu.rows of a class, (G,)."""
         return np.where(self.asked.allowed[c], nu @ self.spread - mu @ self.asked.rows[c], FORBIDDEN)
 
     def search(self, duals: Array, active: Array, level: float) -> Priced:
         """Columns below `level`, class by class."""
-        lam, nu, mu = self.split(duals)
+        lam, nu, mu = self.plain.split_all(duals)
         columns, values = [np.zeros((len(active), 0))], [np.zeros(0)]
         for c in range(len(self.asked.rows)):
             found = self._search(self.costs(c, nu, mu), lam, active[1:, active[0] == c], level)
@@ -137,7 +131,7 @@ class ConstrainedPricing:
 
     def verify(self, duals: Array, level: float, out_of_time: Clock) -> Verified:
         """Prove min phi >= `level` in every class, or find columns below it."""
-        lam, nu, mu = self.split(duals)
+        lam, nu, mu = self.plain.split_all(duals)
         least, found, reason = math.inf, [np.zeros((1 + self.spread.shape[1], 0))], ""
         for c in range(len(self.asked.rows)):
             shown = self._verify(self.costs(c, nu, mu), lam, level, out_of_time)
@@ -152,7 +146,7 @@ class ConstrainedPricing:
 
     def bound(self, duals: Array, least: float) -> float:
         """H(S) + nu.P_X - lam (H(X) - R) - mu.upper + least, rounding included."""
-        lam, nu, mu = self.split(duals)
+        lam, nu, mu = self.plain.split_all(duals)
         sums = float(mu @ self.asked.upper)
         return self.plain.bound(np.append(nu, -lam), least) - sums - 1e-14 * abs(sums)
 

@@ -43,7 +43,7 @@ def costed_certificate(
     problem: Problem, pricing: CostedPricing, duals: Array, level: float, mechanism: Array, out_of_time: Clock
 ) -> CostedCertificate:
     """Make the certificate of the claim that phi >= `level` proves, or of as much of it as a file may hold."""
-    lam, nu, mu = pricing.split(duals)
+    lam, nu, mu = pricing.plain.split_all(duals)
     table, asked = problem.table.probabilities, pricing.asked
     parts = list(_parts(problem, asked, mu))
     width, cells = len(table) + sum(numbers(problem.p_x[None]).shape[1] for *_, numbers in parts), []

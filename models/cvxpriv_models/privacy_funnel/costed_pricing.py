@@ -193,15 +193,9 @@ class CostedPricing:
 
     # --- the price ----------------------------------------------------------------------------------------------------
 
-    def split(self, duals: Array) -> tuple[float, Array, Array]:
-        """lam >= 0, nu and mu >= 0 of the master's multipliers."""
-        size = len(self.plain.p_x)
-        lam, nu = self.plain.split(duals[: size + 1])
-        return lam, nu, np.maximum(-duals[size + 1 :], 0.0)
-
     def phi(self, c: int, duals: Array) -> Phi:
         """Return phi of a class."""
-        lam, nu, mu = self.split(duals)
+        lam, nu, mu = self.plain.split_all(duals)
         linear = -nu
         for (matrix, _), price in zip(self.asked.distortions, mu, strict=False):
             linear = linear + price * matrix[:, self.first[c]]
@@ -259,7 +253,7 @@ class CostedPricing:
 
     def bound(self, duals: Array, least: float) -> float:
         """H(S) + nu.P_X - lam (H(X) - R) - mu.upper + least, rounding included."""
-        lam, nu, mu = self.split(duals)
+        lam, nu, mu = self.plain.split_all(duals)
         sums = float(mu @ self.upper)
         return self.plain.bound(np.append(nu, -lam), least) - sums - 1e-14 * float(mu @ np.abs(self.upper))
 

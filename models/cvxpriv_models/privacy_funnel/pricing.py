@@ -161,6 +161,11 @@ class FunnelPricing:
         lam = float(max(-duals[-1], 0.0))
         return (lam if lam > 1e-30 else 0.0), np.asarray(duals[:-1], dtype=np.float64)
 
+    def split_all(self, duals: Array) -> tuple[float, Array, Array]:
+        """`split`, and mu >= 0 of the constraints' rows behind."""
+        rows = len(self.p_x) + 1
+        return *self.split(duals[:rows]), np.maximum(-duals[rows:], 0.0)
+
     def search(self, duals: Array, active: Array, level: float) -> Priced:
         """Columns below `level`, and better multipliers where they are in sight; of a small X those columns alone."""
         lam, nu = self.split(duals)
