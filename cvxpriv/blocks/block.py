@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 #: Number of compiled problems kept; a block whose structure changes at each step must not grow without bound.
 KEPT = 12
 
+#: Distance from a kink up to which a point is also measured as standing there.
+BESIDE_KINK = 1e-7
+
 NO_FAST_PATH = "no fast path"
 
 
@@ -274,12 +277,14 @@ class Block:
     def residual(self, point: Values, at: Values, duals: Mapping[str, Any] | None = None) -> Residuals:
         """Return the exact KKT residuals at `point`, Parameters taken from `at` (see `objective`).
 
-        Without `duals` the multipliers are the best ones for that point (`cvxpriv.kkt.residuals`).
+        Without `duals` the multipliers are the best ones for that point (`cvxpriv.kkt.residuals`), and a point may
+        stand beside a kink, which a solver meets only nearly: the distance counts as a residual.
         """
         from cvxpriv.kkt import residuals
 
         declaration = self.place(point, at)
-        return residuals(declaration.problem, duals=duals, names=declaration.constraints)
+        beside = BESIDE_KINK if duals is None else 0.0
+        return residuals(declaration.problem, duals=duals, names=declaration.constraints, beside=beside)
 
     def own_residuals(self, state: Values) -> Array:
         """Return each start's largest residual at its own point, (starts,): 0 where the block would stay."""

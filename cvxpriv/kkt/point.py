@@ -45,6 +45,11 @@ class Point:
             (domain_shortfall(atom.node, atom.arguments(self.state.u)) for atom in self.written.flat.atoms), default=0.0
         )
 
+    @property
+    def kinks(self) -> int:
+        """Number of kinks at which it stands, in the objective and the conditions."""
+        return int(self.objective.low.size + self.jacobian.low.size)
+
     @cached_property
     def gradient(self) -> Array:
         """Gradient of the minimised objective, without its kinks."""

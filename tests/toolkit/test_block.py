@@ -53,6 +53,22 @@ def test_a_solve_gives_the_state_entries_the_duals_by_name_and_who_answered() ->
     assert (solution.solver, solution.status) == ("CLARABEL", "optimal")
 
 
+def test_a_point_beside_a_kink_is_measured_there_and_its_distance_counts() -> None:
+    def declare(_: object) -> Declaration:
+        x = cp.Variable((2, 2), name="x")
+        return Declaration(cp.Minimize(cp.sum(cp.max(x, axis=0))), {"rows": cp.sum(x, axis=1) == 1}, {"x": x}, {})
+
+    block = projection(declare=declare, parameters=lambda view: {}, direct=None)
+
+    def residual(beside: float) -> float:
+        found = {"x": np.array([[0.5 + beside, 0.5 - beside], [0.5, 0.5]])}
+        return float(block.residual(found, found).largest)
+
+    assert residual(0.0) <= 1e-12
+    assert 5e-9 <= residual(5e-9) <= 2e-7  # a solver's answer
+    assert residual(1e-6) >= 0.1  # no tie
+
+
 def test_one_problem_is_compiled_for_each_solver_and_kept() -> None:
     block = projection()
     assert block.declaration((), "ECOS") is block.declaration((), "ECOS")
