@@ -5,10 +5,9 @@ Each help text of a declared parameter is written once, beside it (`cvxpriv.runs
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import os
-import secrets
+import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
@@ -217,17 +216,13 @@ def require_writable(folder: PathLike, option: str = "--out") -> Path:
     nearest = next(part for part in (path.absolute(), *path.absolute().parents) if os.path.lexists(part))
     if not nearest.is_dir():
         raise DataError(f"{option}={str(folder)!r} is no folder ({nearest.name!r} is a file): choose another name")
-    probe = nearest / f".cvxpriv.{secrets.token_hex(8)}.tmp"
     try:
         # Permissions do not tell all: a mount may be read-only, and root may do anything.
-        os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+        tempfile.TemporaryFile(dir=nearest).close()
     except OSError as error:
         raise DataError(
             f"{option}={str(folder)!r} cannot be written ({error.strerror or error}): choose another folder"
         ) from error
-    finally:
-        with contextlib.suppress(OSError):
-            probe.unlink(missing_ok=True)
     return path
 
 

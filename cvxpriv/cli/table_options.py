@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -194,10 +194,9 @@ class TableNoise:
         Raises PrivacyError: No domain, or a budget that is out of range or does not hold the noise.
         """
         if self.table_epsilon is None:
-            if unused := [
-                f"--{name.replace('_', '-')}" for name in ("table_delta", "domain", "budget") if getattr(self, name)
-            ]:
-                raise DataError(f"{unused[0]} is given without --table-epsilon: give both, or neither")
+            if unused := [one.name for one in fields(self) if getattr(self, one.name) != one.default]:
+                option = unused[0].replace("_", "-")
+                raise DataError(f"--{option} is given without --table-epsilon: give both, or neither")
             return columns.load(source)
         if columns.smoothing:
             raise DataError(

@@ -8,6 +8,7 @@ import contextlib
 import errno
 import json
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -23,6 +24,7 @@ from cvxpriv.errors import DataError, shown
 PathLike: TypeAlias = str | os.PathLike[str]
 MOST_BYTES = 2**28
 """Largest number of bytes of a document that is read (256 MiB)."""
+_LITTER = re.compile(r"\.(.+)\.(\d+)-[0-9a-f]{16}\.(?:tmp|old)")
 
 
 def write_bytes(path: PathLike, data: bytes, private: bool = False) -> Path:
@@ -140,12 +142,40 @@ def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def hidden(name: str, ending: str) -> str:
+    """Return the name, unused and with the process in it, under which a file or folder is made or moved away."""
+    return f".{name[:100]}.{os.getpid()}-{secrets.token_hex(8)}.{ending}"
+
+
+def litter(folder: Path, name: str | None = None) -> list[os.DirEntry[str]]:
+    """Return what killed processes left behind in a folder: of all files or, with a name, of one."""
+    entries: list[os.DirEntry[str]] = []
+    with contextlib.suppress(OSError):  # no folder, or one that may not be listed
+        entries = [] if folder.is_symlink() else list(os.scandir(folder))
+    found = [(entry, _LITTER.fullmatch(entry.name)) for entry in entries]
+    mine = [(entry, left) for entry, left in found if left and (name is None or left[1] == name[:100])]
+    return [entry for entry, left in mine if not _alive(int(left[2]))]
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it belongs to somebody else, or the system cannot say
+        return True
+    return True
+
+
 def _replace(target: Path, data: bytes, path: str, private: bool) -> None:
     # A rename would put a plain file in the place of a device such as /dev/null.
     if target.exists() and not target.is_file():
         raise DataError(f"path={path!r} is a folder or a device, expected the name of a file: add a file name")
     target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.parent / f".{target.name[:100]}.{os.getpid()}-{secrets.token_hex(8)}.tmp"
+    for left in litter(target.parent, target.name):
+        with contextlib.suppress(OSError):
+            os.unlink(left.path)
+    temporary = target.parent / hidden(target.name, "tmp")
     try:
         _write_new(temporary, data, 0o600 if private else 0o666)
         if target.exists() and not private:

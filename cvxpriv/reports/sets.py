@@ -12,21 +12,18 @@ import errno
 import hashlib
 import json
 import os
-import re
-import secrets
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from cvxpriv.errors import DataError
-from cvxpriv.reports.files import PathLike, read_text, write_bytes, write_text
+from cvxpriv.reports.files import PathLike, hidden, litter, read_text, write_bytes, write_text
 
 Content: TypeAlias = "str | bytes | Callable[[Path], Path]"
 
 MANIFEST = "manifest.json"
 FORMAT = "cvxpriv set"
-_LITTER = re.compile(r"\..+\.(\d+)-[0-9a-f]{16}\.(?:tmp|old)")
 _EXCHANGE, _HERE = 2, -100  # RENAME_EXCHANGE, AT_FDCWD
 
 
@@ -56,7 +53,7 @@ def write_set(folder: PathLike, contents: Mapping[str, Content]) -> list[Path]:
 
 
 def _exchange(target: Path, contents: Mapping[str, Content]) -> None:
-    stage = target.parent / _hidden(target.name, "tmp")
+    stage = target.parent / hidden(target.name, "tmp")
     stage.mkdir(parents=True, mode=0o700)
     try:
         if target.exists():
@@ -70,7 +67,7 @@ def _exchange(target: Path, contents: Mapping[str, Content]) -> None:
 
 def _one_by_one(target: Path, contents: Mapping[str, Content]) -> None:
     target.mkdir(parents=True, exist_ok=True)
-    stage = target / _hidden("set", "tmp")
+    stage = target / hidden("set", "tmp")
     stage.mkdir(mode=0o700)
     try:
         before = set(_listed(target))
@@ -125,7 +122,7 @@ def _swap(stage: Path, target: Path) -> None:
     if not target.exists() and _moved(stage, target):
         return
     if not _exchanged(stage, target):
-        old = target.parent / _hidden(target.name, "old")
+        old = target.parent / hidden(target.name, "old")
         os.rename(target, old)
         os.rename(stage, target)
         shutil.rmtree(old, ignore_errors=True)
@@ -153,12 +150,8 @@ def _exchanged(stage: Path, target: Path) -> bool:
 
 def _tidy(target: Path) -> None:
     """Remove files that killed processes left behind; a set that was moved away comes back if nothing is there."""
-    for folder in (target.absolute().parent, target):
-        for entry in list(os.scandir(folder)) if folder.is_dir() and not folder.is_symlink() else ():
-            found = _LITTER.fullmatch(entry.name)
-            mine = found and (folder == target or entry.name.startswith(f".{target.name[:100]}."))
-            if not (found and mine) or _alive(int(found[1])):
-                continue
+    for folder, name in ((target.absolute().parent, target.name), (target, None)):
+        for entry in litter(folder, name):
             if entry.name.endswith(".old") and not target.exists():
                 os.rename(entry.path, target)
             elif entry.is_dir(follow_symlinks=False):
@@ -166,20 +159,6 @@ def _tidy(target: Path) -> None:
             else:
                 with contextlib.suppress(OSError):
                     os.unlink(entry.path)
-
-
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # it belongs to somebody else, or the system cannot say
-        return True
-    return True
-
-
-def _hidden(name: str, ending: str) -> str:
-    return f".{name[:100]}.{os.getpid()}-{secrets.token_hex(8)}.{ending}"
 
 
 def _hash(path: Path) -> str:

@@ -68,6 +68,7 @@ def test_noise_spends_from_a_budget_that_fits_share_and_stops_where_it_is_empty(
     [
         (("--budget", "budget.json"), "--budget is given without --table-epsilon"),
         (("--table-epsilon", "1"), "give all that it may have, --domain 'income=A,B,...'"),
+        (("--adjacency", "nan"), "--adjacency is given without --table-epsilon"),
         (("--domain", "age=young"), "--domain is given without --table-epsilon"),
         (("--table-epsilon", "1", "--domain", "age"), "expected COLUMN=VALUE,VALUE"),
         (("--table-epsilon", "1", "--domain", "table", "--smoothing", "1"), "noise fills the cells; leave it out"),

@@ -48,6 +48,15 @@ def test_a_failure_before_the_rename_leaves_the_old_file_and_nothing_else(
     assert [path.name for path in old.parent.iterdir()] == [old.name]
 
 
+def test_what_a_killed_writer_of_a_file_left_goes_with_the_next_write(old: Path) -> None:
+    ending = f"{2**22 + 1}-0123456789abcdef.tmp"  # beyond every process of Linux
+    here = f".{old.name}.{os.getpid()}-0123456789abcdef.tmp"
+    for name in (f".{old.name}.{ending}", f".{old.name}.other.{ending}", here):
+        (old.parent / name).write_text("half")
+    write_text(old, "new")
+    assert {path.name for path in old.parent.iterdir()} == {old.name, f".{old.name}.other.{ending}", here}
+
+
 def test_a_full_disk_is_a_data_error_and_leaves_the_old_file(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
