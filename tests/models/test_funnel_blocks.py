@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from cvxpriv_models.privacy_funnel import algorithm, closed_form
 from cvxpriv_models.privacy_funnel.cells import RESOLUTION, Cells
+from cvxpriv_models.privacy_funnel.model import PrivacyFunnel
 from cvxpriv_models.privacy_funnel.problem import Problem
 from cvxpriv_models.privacy_funnel.starts import feasible_starts
 
@@ -93,6 +94,13 @@ def test_the_convex_concave_block_keeps_every_cell_positive_although_its_objecti
     without = [constraint for name, constraint in declaration.constraints.items() if name != "u_ij >= 0"]
     cp.Problem(declaration.objective, without).solve(solver="CLARABEL")
     assert float(declaration.variables["u"].value.min()) < -1e-4
+
+
+def test_a_symbol_that_hardly_occurs_keeps_a_cell_in_the_convex_concave_block() -> None:
+    table = np.array([[1.0, 6e-28], [1e-6, 7e-14]])
+    funnel = PrivacyFunnel(table / table.sum(), rate=0.9)
+    log_u = closed_form.log_joint(funnel.problem.p_x, np.eye(2, 3))
+    assert funnel.blocks()["(q, u, r)"].structure({"log_u": log_u}).mask.any(axis=1).all()
 
 
 def test_the_printed_u_block_breaks_real_solvers_and_the_pruned_one_does_not() -> None:

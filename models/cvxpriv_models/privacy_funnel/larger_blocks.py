@@ -76,14 +76,15 @@ def convex_concave(problem: Problem, whole: bool = False) -> Block:
     """(q, u, r) block: minimise sum_jk T_kj log(T_kj / r_j), T = s u, over q, u and r together: the objective itself.
 
     Only the rate constraint is replaced, by sum u log w >= R^ at the last w: this is the convex-concave procedure.
-    Columns of less than `RESOLUTION` stay empty. There is no closed form.
+    Columns of less than `RESOLUTION` stay empty, but for a row's only one. There is no closed form.
     """
     s = problem.p_s_given_x
 
     def cells(view: Values) -> Cells:
         u = np.exp(view["log_u"])
-        columns = u.sum(axis=0) >= RESOLUTION
-        return Cells((u >= RESOLUTION**2) & columns | whole)
+        kept = (u >= RESOLUTION**2) & (u.sum(axis=0) >= RESOLUTION) | whole
+        # A symbol of X that hardly occurs may be alone in its column: a row needs a cell.
+        return Cells(kept | ~kept.any(axis=1, keepdims=True) & (u == u.max(axis=1, keepdims=True)))
 
     def declare(alive: Cells) -> Declaration:
         u = cp.Variable(alive.count, name="u")

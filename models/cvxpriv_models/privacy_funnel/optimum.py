@@ -145,7 +145,8 @@ def free_symbol(problem: Problem, mechanism: Array, lower: float | None = None) 
     gap = np.inf if lower is None else max(problem.leakage(mechanism) - lower, 0.0)
     if gap <= PROVED or (mechanism.size > MOST_CELLS and lower is not None):  # a price would take minutes
         return float(gap)
-    return float(min(gap, price(problem.table.probabilities, mechanism[:, mass > EMPTY], problem.rate).free))
+    used = mechanism[:, (mass > EMPTY) | (mechanism > 0.5).any(axis=0)]  # a symbol that hardly occurs keeps its output
+    return float(min(gap, price(problem.table.probabilities, used, problem.rate).free))
 
 
 #: Multipliers tried before the best is refined.
