@@ -3,6 +3,8 @@
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
 from functools import wraps
 from typing import Any, ParamSpec
 
@@ -10,6 +12,7 @@ import numpy as np
 
 from cvxpriv.constraints.ready import ReadyConstraint
 from cvxpriv.errors import DataError, ModelError, shown, suggest
+from cvxpriv.numerics.arguments import as_array
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.packages import extension, extensions
 
@@ -115,10 +118,13 @@ def _remembering(constraint: ReadyConstraint, kind: str, bound: inspect.BoundArg
 
 def _plain(value: Any) -> Any:
     """Return a value as JSON holds it: arrays as lists, a mask as its cells, cells with values as triples."""
-    if isinstance(value, np.ndarray) and value.dtype == bool:
-        return np.argwhere(value).tolist()
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
+    if hasattr(value, "__array__") or isinstance(value, memoryview):  # frames and tables iterate over other things
+        array = as_array(value, "a constraint's array")
+        if array.dtype == object:
+            return _plain(array.tolist())
+        return (np.argwhere(array) if array.ndim and array.dtype == bool else array).tolist()
+    if isinstance(value, Decimal | Fraction):
+        return float(value)
     if isinstance(value, Mapping):
         return [[*_plain(cell), float(one)] for cell, one in value.items()]
     if isinstance(value, str | bool | int | float) or value is None:

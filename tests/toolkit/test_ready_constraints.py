@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import linprog, minimize
 
@@ -485,3 +489,10 @@ def test_a_saved_run_comes_back_with_its_constraints(model: str, tmp_path: Path)
         ("private", "local_information_privacy(epsilon=0.8, of='private')")
     ]
     assert constraints.local_information_privacy(0.8).violation(again.mechanism, KNOWN) <= 1e-5  # a solver's accuracy
+
+
+@pytest.mark.parametrize("form", [pd.DataFrame, memoryview, np.vectorize(Fraction, otypes=[object])])
+def test_a_file_keeps_the_numbers_of_a_matrix_whatever_holds_them(form: Callable[[np.ndarray], Any]) -> None:
+    matrix = np.array([[0.0, 1.0], [0.5, 0.0]])  # of the frame it kept the names of the columns
+    kept = constraints.to_document(constraints.expected_distortion(form(matrix), 0.5))
+    assert kept == constraints.to_document(constraints.expected_distortion(matrix, 0.5))
