@@ -107,25 +107,22 @@ class CrossCheck:
             lines = [f"{row.solver} on {row.case}: {row.verdict}, {row.reason}" for row in bad.itertuples(index=False)]
             raise Disagreement("; ".join(lines))
 
-    def bug(self, solver: str, case: str | None = None, *, seconds: float = 60.0) -> BugReport:
+    def bug(self, solver: str, *, seconds: float = 60.0) -> BugReport:
         """Return a report for a solver's authors: the least problem that still shows its false answer, as a script.
 
         Parameters
         ----------
         solver : str
-            One whose answer is WRONG; or the name of a `Stored` answer.
-        case : str, optional
-            None is the first case where it is.
+            One whose answer is WRONG, of which the first is taken; or the name of a `Stored` answer.
         seconds : float
             Time limit in seconds for shrinking the problem.
 
         Raises
         ------
         ModelError
-            None of its answers is WRONG, or there is no such solver or case.
+            None of its answers is WRONG, or there is no such solver.
         """
         rows = self.table[(self.table["solver"] == solver) & (self.table["verdict"] == "WRONG")]
-        rows = rows if case is None else rows[rows["case"] == case]
         if self.task is None or not len(rows):
             known = ", ".join(f"{name}: {one.verdict}" for name, one in self.verdicts.items())
             raise ModelError(f"solver={solver!r} has no answer that is WRONG: there is no bug to report ({known})")

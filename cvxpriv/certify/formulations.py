@@ -110,7 +110,6 @@ def compare_formulations(
     solvers: Sequence[str] | None = None,
     *,
     reference: float | None = None,
-    tolerances: Tolerances | None = None,
     tolerance: float | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Formulations:
@@ -125,8 +124,6 @@ def compare_formulations(
     reference : float, optional
         The optimal value, if it is known. None takes the most accurate of all: each formulation is solved again at
         tight tolerances, and the answer with the smallest exact residual wins.
-    tolerances : Tolerances, optional
-        The limits at which verdicts change.
     tolerance : float, optional
         Tolerance requested of every solver. None is each solver's own.
     options : mapping of solver to options, optional
@@ -146,7 +143,7 @@ def compare_formulations(
     >>> found.table["verdict"].tolist(), round(found.reference, 6)
     (['agrees', 'agrees'], 1.414214)
     """
-    check = crosscheck(dict(formulations), solvers, tolerances=tolerances, tolerance=tolerance, options=options)
+    check = crosscheck(dict(formulations), solvers, tolerance=tolerance, options=options)
     value, why = _reference(check.cases) if reference is None else (float(reference), "the caller's own value")
     cases = {case.name: case for case in check.cases}
     rows = [

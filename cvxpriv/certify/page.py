@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cvxpriv.certify.sections import Shown, offers, worst_first
+from cvxpriv.certify.sections import READING, Shown, offers, worst_first
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Fact, Facts, Section, Table
 from cvxpriv.reports.formatting import format_cell
@@ -23,12 +23,6 @@ _WRITTEN_TEXT = (
 _CONES_TEXT = (
     "Of what the solver was given, relative: distances of slack and dual to their cones, the dual equation, "
     "complementarity (slack · dual), and the gap between primal and dual value."
-)
-_READING = (
-    "agrees: every exact residual and the distance to the reference are within tolerance. loose: right, but to fewer "
-    "digits, or the solver itself claims no accuracy.",
-    "WRONG: claims a solution, or a proof that there is none, that the residuals refute. failed: returned no solution, "
-    "or one that claims no accuracy and has none.",
 )
 
 
@@ -70,7 +64,7 @@ def _section(
 
 def _verdicts(check: Shown) -> Section:
     rows = worst_first(check.table)[["verdict", "case", "solver", "status", "known_by", "reason"]]
-    return _section("Verdicts", "", rows, notes=[*offers(check), *_READING])
+    return _section("Verdicts", "", rows, notes=[*offers(check), READING])
 
 
 def _residuals(check: Shown, title: str, text: str, every: Sequence[str]) -> Section | None:

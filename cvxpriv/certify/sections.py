@@ -14,11 +14,12 @@ from cvxpriv.reports.facts import Fact, Facts, Section, Table
 
 SHOWN_ANSWERS = 24
 """Number of answers of a cross-check up to which a terminal shows each."""
-_LEGEND = (
-    "agrees: right, and every exact residual is small. loose: right to fewer digits, or claims no accuracy. failed: "
-    "returned no solution. WRONG: claims a solution that it has not.",
-    "A verdict on a solver is none on the result: the method took the exact updates.",
+READING = (
+    "agrees: right, and every exact residual is small. loose: right to fewer digits, or claims no accuracy. failed: no "
+    "solution, or one that is worth nothing. WRONG: claims a solution, or that there is none, "
+    "which the residuals refute."
 )
+_OF_THE_RESULT = "A verdict on a solver is none on the result: the method took the exact updates."
 _DIGITS = {"gap": 1, "residual": 1, "natural": 1, "ms": 2, "objective": 8}
 
 
@@ -67,7 +68,7 @@ def crosscheck_section(check: Shown | None, text: str) -> list[Section]:
             tables=[
                 Table(frame, "gap, residual: relative; natural: how far from stationary, in units of the variables.")
             ],
-            notes=[f"Worst answer: {check.worst_offender}.", *_LEGEND],
+            notes=[f"Worst answer: {check.worst_offender}.", READING, _OF_THE_RESULT],
             brief=answers_section(check, title) if len(rows) <= SHOWN_ANSWERS else _by_solver(check, title),
         )
     ]

@@ -154,10 +154,8 @@ class Task:
 
     def _place_of(self, case: Case, solver: str) -> Place:
         """The place where a solver is asked: a process of its own, with a limit, where it heeds none itself."""
-        if self.place.isolate:
-            return self.place
         if case.mixed is not None:
-            return self.place if solver in OPTIONS else DEAF
+            return self.place if self.place.isolate or solver in OPTIONS else DEAF
         return place_for(case, solver, self.place, self.options.get(solver, {}))
 
 

@@ -30,6 +30,7 @@ from cvxpriv.solvers.place import quiet
 FIGURES = ("primal", "dual", "complementarity", "stationarity", "natural", "gap")
 SHRUNK = 2.0**-10  # of the point, to see the curvature: exact for quadratics, whose gradient may cancel
 FLOOR = 1e-300  # logarithms are read there rather than at zero: their slope is then about 690, not infinite
+NEARLY = 1e-6  # up to which a slack counts as none, and an argument outside of its domain as at its edge
 Duals = Literal["solver"] | Mapping[str, object] | None
 
 
@@ -125,9 +126,7 @@ def residuals(
     duals: Duals = "solver",
     names: Mapping[str, cp.Constraint] | None = None,
     *,
-    active: float = 1e-6,
     kink_tolerance: float = 1e-9,
-    domain_tolerance: float = 1e-6,
     beside: float = 0.0,
 ) -> Residuals:
     """Return the residuals of ``problem`` at its current values, without a solver.
@@ -144,10 +143,8 @@ def residuals(
         least squares. A mapping gives them by name, as ``constraint.dual_value`` does: a list for a cone with several.
     names : mapping of str to constraint, optional
         Names of the constraints; the others are called ``constraint[k]``.
-    active : float
-        Slack up to which an inequality may carry a multiplier.
-    kink_tolerance, domain_tolerance : float
-        See `cvxpriv.kkt.derivatives.Slopes`.
+    kink_tolerance : float
+        Distance from a kink within which arguments count as on it.
     beside : float
         Distance from a kink up to which the point is also measured as standing there; it then counts as a residual.
 
@@ -180,23 +177,22 @@ def residuals(
     unset = [parameter.name() for parameter in problem.parameters() if parameter.value is None]
     if unset:
         raise ModelError(f"Parameters have no values: set the value of {', '.join(unset)} first")
-    sizes = {"active": active, "kink_tolerance": kink_tolerance, "domain_tolerance": domain_tolerance, "beside": beside}
-    for name, size in sizes.items():
+    for name, size in (("kink_tolerance", kink_tolerance), ("beside", beside)):
         if not finite_double(size) >= 0.0:
             raise ModelError(f"{name}={size!r} is not a finite number >= 0")
     if not problem.is_dcp():
         raise ModelError(f"problem is not DCP: {remedy(problem)}")
-    how = Slopes(kink_tolerance, domain_tolerance, FLOOR)
+    how = Slopes(kink_tolerance, NEARLY, FLOOR)
     with quiet():  # cvxpy warns where a sparse variable's value is read
         plain = real_and_continuous(problem, names or {})
         written = Written.of(plain.problem, plain.names)
         point, chosen = (
-            Point(written, written.state(), how, active),
+            Point(written, written.state(), how, NEARLY),
             None if plain.changed and duals == "solver" else duals,
         )
         found = measured(point, chosen, plain.off)
         if found.largest > beside > kink_tolerance:
-            near = Point(written, point.state, Slopes(beside, domain_tolerance, FLOOR), active)
+            near = Point(written, point.state, Slopes(beside, NEARLY, FLOOR), NEARLY)
             if near.exact and near.kinks > point.kinks:
                 other = measured(near, chosen, plain.off)
                 other = replace(other, natural=max(other.natural, beside))

@@ -105,7 +105,7 @@ def _dual(node: Any, args: list[Any]) -> tuple[Any, list[Any]]:
         with suppress(cp.SolverError):
             cp.Problem(cp.Minimize(least), rows).solve(solver="CLARABEL")
         known = np.zeros(node._eta.shape) if node._eta.value is None else node._eta.value
-    written = suppfunc_canon(node, args)
+    written: tuple[Any, list[Any]] = suppfunc_canon(node, args)
     node._eta.save_value(known)
     return written
 

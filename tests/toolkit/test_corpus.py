@@ -82,7 +82,7 @@ def written(tmp_path: Path, name: str, text: str) -> Path:
 
 
 def test_a_linear_program_of_a_file_has_its_rows_ranges_bounds_and_constant(tmp_path: Path) -> None:
-    problem = problem_of_file(written(tmp_path, "small.mps", LINEAR))
+    problem = problem_of_file(written(tmp_path, "small.mps", LINEAR + "what follows the end is not read\n"))
     assert problem.solve(solver="CLARABEL") == pytest.approx(5.0, abs=1e-7)
     assert problem.variables()[0].value == pytest.approx([2.0, 1.0], abs=1e-7)
     assert cp.Problem(cp.Maximize(problem.objective.args[0]), problem.constraints).solve(solver="CLARABEL") == (

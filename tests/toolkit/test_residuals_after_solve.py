@@ -153,7 +153,7 @@ def test_a_sparse_variable_is_measured_without_a_warning(recwarn: pytest.Warning
             {},
             r"duals\['constraint\[0\]'\] holds a number that is not",
         ),
-        (None, {"active": -1.0}, "active=-1.0 is not a finite number >= 0"),
+        (None, {"beside": -1.0}, "beside=-1.0 is not a finite number >= 0"),
         (None, {"kink_tolerance": np.nan}, "kink_tolerance=nan is not a finite number >= 0"),
     ],
 )

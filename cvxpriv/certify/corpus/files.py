@@ -20,7 +20,7 @@ from cvxpriv.solvers.place import quiet_highs
 MATRICES, READ_BY_HIGHS = ".mat", {".mps": "mps", ".qps": "mps", ".lp": "lp"}
 """Endings of names, and those by which HiGHS knows the format."""
 SUFFIXES = (*READ_BY_HIGHS, *(f"{one}.gz" for one in READ_BY_HIGHS), MATRICES)
-_ENDED = re.compile(rb"^ENDATA\s*\Z", re.MULTILINE)
+_ENDED = re.compile(rb"^ENDATA\b", re.MULTILINE)
 INFINITE = 1e20
 """Size from which on a bound counts as infinite."""
 
