@@ -1,5 +1,7 @@
 """The search for the alpha and the mechanism whose values meet: master, crossover, verification, and again."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import numpy as np
@@ -8,11 +10,25 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.sizes import now
 
 from .cells_of_s import Verified, verify
-from .crossover import ARRIVED, Columns, cross_over, extended
+from .crossover import ARRIVED, cross_over, extended
 from .linear_master import generate_columns
 from .priced_constraints import PricedConstraints
 from .pricing import ULPS, Pricing, sharpened
-from .smoothed_master import LAST_TAU, QUICK, SURE, Master, Pace, minima, settle, starting_shares
+from .smoothed_master import (
+    FEW_INPUTS,
+    LAST_TAU,
+    QUICK,
+    SURE,
+    Columns,
+    Master,
+    Pace,
+    fewer,
+    lifted,
+    minima,
+    mixture,
+    settle,
+    starting_shares,
+)
 
 #: Nats: values below this count as this where a relative gap is asked for.
 FLOOR = 1e-3
@@ -60,40 +76,59 @@ class _Smooth:
     """Proposals of the smoothed master and the crossover."""
 
     def __init__(self, pricing: Pricing, grid: Array, pace: Pace, deadline: float) -> None:
-        self.pricing, self.grid, self.tau = pricing, grid, LAST_TAU
+        self.pricing, self.grid, self.tau, self.few = pricing, grid, LAST_TAU, None
         self.master = Master(np.zeros(pricing.p_y.size), grid)
+        if pricing.p_y.size > 2 * FEW_INPUTS:
+            self.few = _Smooth(fewer(pricing), grid, pace, deadline)
+            self.interrupted = self.few.interrupted
+            self._lift(deadline)
+            return
         try:
             for master in minima(pricing, grid, pace, deadline):
                 self.master = master
         except KeyboardInterrupt:
             self.interrupted = True
-        self.columns = self._crossed()
+        self.columns = self._crossed(deadline)
 
     interrupted = False
+    few: _Smooth | None
 
-    def _crossed(self) -> Columns:
-        """The crossover's columns; where Newton's method does not arrive, with the master's own alpha."""
-        found = cross_over(self.pricing, self.master)
-        if found.residual <= ARRIVED:
-            return found
-        top = self.pricing.surface(self.pricing.mu_of(self.master.share), self.master.alpha).value.max()
-        return found._replace(alpha=self.master.alpha + top)
+    def _crossed(self, deadline: float) -> Columns:
+        """The crossover's columns; where Newton's method does not arrive, those that the master mixes."""
+        if self.few is None or self.few.columns.residual <= ARRIVED:
+            found = cross_over(self.pricing, self.master, deadline)
+            if found.residual <= ARRIVED:
+                return found
+        return mixture(self.pricing, self.master, self.tau)
 
     def learn(self, share: Array, deadline: float) -> None:
         """Add columns to an exact solution; where that leads nowhere, smooth less."""
         before = self.columns
         if before.residual <= ARRIVED:
-            self.columns = extended(self.pricing, before, share)
+            self.columns = extended(self.pricing, before, share, deadline)
             if self.columns.residual <= ARRIVED and np.abs(self.columns.alpha - before.alpha).max() > STILL:
                 return
-        self.master = self.master._replace(share=np.vstack([share, self.master.share]))
+        smooth = self.few or self
+        smooth.master = smooth.master._replace(share=np.vstack([share, smooth.master.share]))
         self.refine(deadline)
 
     def refine(self, deadline: float) -> None:
         """Smooth less."""
+        if self.few is not None:
+            self.few.refine(deadline)
+            self._lift(deadline)
+            return
         self.tau = max(FINER * self.tau, LEAST_TAU)
         self.master = settle(self.pricing, self.master, self.tau, self.grid, deadline)
-        self.columns = self._crossed()
+        self.columns = self._crossed(deadline)
+
+    def _lift(self, deadline: float) -> None:
+        """Begin from the master of few inputs, smoothed as much."""
+        assert self.few is not None, "a master is lifted from one of few inputs"
+        self.tau = self.few.tau
+        master = lifted(self.pricing, self.few.pricing, self.few.master, self.tau)
+        self.master = settle(self.pricing, master, self.tau, self.grid, deadline)
+        self.columns = self._crossed(deadline)
 
 
 class _Linear:

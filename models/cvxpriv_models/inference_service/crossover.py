@@ -4,15 +4,14 @@ At the optimum a few columns u carry weights q_u: sum_u q_u x_u = P_Y, and J(mu_
 at each. The unknowns are alpha, every mu_u and every q_u; the mu_u are eliminated one by one.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from scipy.optimize import nnls
 
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.sizes import now
 
 from .pricing import FAR, Inner, Pricing, Surface, curvature, distinct, sharpened
-from .smoothed_master import Master
+from .smoothed_master import Columns, Master
 
 #: Local maxima this near, in s, are one; the second is tried where the first leads nowhere.
 CLUSTERS = (1e-5, 2e-3)
@@ -24,59 +23,43 @@ STEPS, EXACT = 30, 1e-14
 LIGHT, ENTERING = 1e-11, 1e-6
 
 
-class Columns(NamedTuple):
-    """Columns of a mechanism and the multipliers that belong to them.
-
-    `alpha`: (|Y|,).
-    `mu`: (U, |S|).
-    `weight`, (U,): q_u > 0.
-    `x`, (U, |Y|): P(Y|u).
-    `residual`: The largest violation of the conditions of optimality among these columns.
-    """
-
-    alpha: Array
-    mu: Array
-    weight: Array
-    x: Array
-    residual: float
-
-
-def cross_over(pricing: Pricing, master: Master) -> Columns:
+def cross_over(pricing: Pricing, master: Master, deadline: float) -> Columns:
     """Return the exact solution near a master's; its residual says whether Newton's method arrived."""
     share = sharpened(pricing, master.share, master.alpha)
     value = pricing.surface(pricing.mu_of(share), master.alpha).value
     share = share[np.argsort(-value, kind="stable")]
     found = []
     for near in CLUSTERS:
-        found.append(_from_points(pricing, master.alpha, pricing.mu_of(distinct(share, near))))
-        if found[-1].residual <= ARRIVED:
+        found.append(_from_points(pricing, master.alpha, pricing.mu_of(distinct(share, near)), deadline))
+        if found[-1].residual <= ARRIVED or now() > deadline:
             break
     return min(found, key=lambda columns: columns.residual)
 
 
-def _from_points(pricing: Pricing, alpha: Array, mu: Array) -> Columns:
+def _from_points(pricing: Pricing, alpha: Array, mu: Array, deadline: float) -> Columns:
     """Newton's method from the least squares mixture of the points' columns; columns without weight are dropped."""
     surface = pricing.surface(mu, alpha)
     weight = nnls(surface.inner.x.T, pricing.p_y, maxiter=50 * len(mu) + 50)[0]
     used = weight > min(
         LIGHT, 0.5 * float(weight.max())
     )  # the only column may be that of a symbol with hardly any mass
-    return _without_light(pricing, _polish(pricing, alpha + surface.value[used].max(), mu[used], weight[used]))
+    first = _polish(pricing, alpha + surface.value[used].max(), mu[used], weight[used], deadline)
+    return _without_light(pricing, first, deadline)
 
 
-def extended(pricing: Pricing, columns: Columns, share: Array) -> Columns:
+def extended(pricing: Pricing, columns: Columns, share: Array, deadline: float) -> Columns:
     """Return the solution with columns at rows s added, (K, |S|), which an exact solution lacks."""
     mu = np.vstack([columns.mu, pricing.mu_of(distinct(share, CLUSTERS[0]))])
     weight = np.append(columns.weight, np.full(len(mu) - len(columns.weight), ENTERING))
-    return _without_light(pricing, _polish(pricing, columns.alpha, mu, weight))
+    return _without_light(pricing, _polish(pricing, columns.alpha, mu, weight, deadline), deadline)
 
 
-def _without_light(pricing: Pricing, columns: Columns) -> Columns:
+def _without_light(pricing: Pricing, columns: Columns, deadline: float) -> Columns:
     while True:
         keep = _worth_keeping(columns)
-        if keep.all() or not keep.any():
+        if keep.all() or not keep.any() or now() > deadline:
             return columns
-        columns = _polish(pricing, columns.alpha, columns.mu[keep], np.maximum(columns.weight[keep], LIGHT))
+        columns = _polish(pricing, columns.alpha, columns.mu[keep], np.maximum(columns.weight[keep], LIGHT), deadline)
 
 
 def _worth_keeping(columns: Columns) -> Array:
@@ -91,7 +74,7 @@ def _worth_keeping(columns: Columns) -> Array:
     return keep
 
 
-def _polish(pricing: Pricing, alpha: Array, mu: Array, weight: Array) -> Columns:
+def _polish(pricing: Pricing, alpha: Array, mu: Array, weight: Array, deadline: float) -> Columns:
     """Newton's method at a fixed number of columns; the best point seen is returned."""
     best = None
     for _ in range(STEPS):
@@ -101,7 +84,7 @@ def _polish(pricing: Pricing, alpha: Array, mu: Array, weight: Array) -> Columns
             best, patience = columns, 0
         else:
             patience += 1
-        if not np.isfinite(columns.residual) or columns.residual <= EXACT or patience > 6:
+        if not np.isfinite(columns.residual) or columns.residual <= EXACT or patience > 6 or now() > deadline:
             break
         alpha, mu, weight = _step(pricing, columns, surface)
     assert best is not None, "STEPS is positive"

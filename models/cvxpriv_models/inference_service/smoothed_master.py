@@ -15,7 +15,7 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.simplex import simplex_grid
 from cvxpriv.numerics.sizes import now
 
-from .pricing import Inner, Pricing, Surface, distinct, sharpened
+from .pricing import Inner, Pricing, Surface, distinct, sharpened, solve_simplex
 
 #: tau falls to this.
 LAST_TAU = 1e-4
@@ -29,6 +29,9 @@ ROUNDS, ABOVE = 4, 0.2
 CLIMB, SHARPEN, NEAR = 5, 6, 0.3
 #: Points that J leaves so many tau below its largest value weigh nothing.
 BELOW = 25.0
+#: Many inputs are merged to so many; how near their P(S|y) are, at first; lighter points
+#: have no say in alpha.
+FEW_INPUTS, ALIKE, LIGHT = 150, 1e-3, 1e-6
 
 
 class Pace(NamedTuple):
@@ -57,6 +60,23 @@ class Master(NamedTuple):
     share: Array
 
 
+class Columns(NamedTuple):
+    """Columns of a mechanism and the multipliers that belong to them.
+
+    `alpha`: (|Y|,).
+    `mu`: (U, |S|).
+    `weight`, (U,): q_u > 0.
+    `x`, (U, |Y|): P(Y|u).
+    `residual`: The largest violation of the conditions of optimality among these columns.
+    """
+
+    alpha: Array
+    mu: Array
+    weight: Array
+    x: Array
+    residual: float
+
+
 def starting_shares(channel: Array, points: int = SURE.points) -> Array:
     """Return a grid of about so many s inside {s >= min over y of A}, and up to 40 columns of A, (N, |S|)."""
     symbols, cells = channel.shape
@@ -81,6 +101,44 @@ def minima(pricing: Pricing, grid: Array, pace: Pace, deadline: float) -> Iterat
         if tau <= LAST_TAU or now() > deadline:
             return
         tau = max(pace.factor * tau, LAST_TAU)
+
+
+def fewer(pricing: Pricing) -> Pricing:
+    """The pricing of at most `FEW_INPUTS` inputs, each of those whose P(S|y) are alike."""
+    kept, near = pricing.channel.T, ALIKE
+    while len(kept) > FEW_INPUTS:
+        kept, near = distinct(kept, near), 1.5 * near
+    group = np.array([np.abs(kept - seen).sum(axis=1).argmin() for seen in pricing.channel.T])
+    member = np.equal.outer(np.arange(len(kept)), group) * pricing.p_y
+    member = member[member.any(axis=1)]
+    p_y = member.sum(axis=1)
+    return Pricing.of((pricing.channel @ member.T) / p_y, p_y, pricing.beta, pricing.conjugate)
+
+
+def lifted(pricing: Pricing, few: Pricing, master: Master, tau: float) -> Master:
+    """The master of fewer inputs with an alpha for all: that at which its weighted points mix each input's mass.
+
+    sum_u w_u r((c_y - alpha_y - n_u)/beta) = 1 is the inner problem with the parts of inputs and points exchanged.
+    """
+    mu, weight, inner = _mixed(few, master, tau)
+    reach = mu @ pricing.channel - inner.n[:, None]
+    return master._replace(alpha=solve_simplex(reach.T, weight, pricing.beta, pricing.conjugate).n)
+
+
+def mixture(pricing: Pricing, master: Master, tau: float) -> Columns:
+    """The columns that a master's points mix at its tau, with an alpha at which none of them has a price."""
+    mu, weight, inner = _mixed(pricing, master, tau)
+    top = pricing.surface(mu, master.alpha).value.max()
+    return Columns(master.alpha + top, mu, weight, inner.x, np.inf)
+
+
+def _mixed(pricing: Pricing, master: Master, tau: float) -> tuple[Array, Array, Inner]:
+    """The mu, weights and inner problems of the points that weigh something."""
+    mu = pricing.mu_of(master.share)
+    surface = pricing.surface(mu, master.alpha)
+    _, weight = _smoothed(pricing, master.alpha, surface, tau)
+    used = weight > LIGHT
+    return mu[used], weight[used], surface.inner.at(used)
 
 
 def settle(pricing: Pricing, master: Master, tau: float, grid: Array, deadline: float) -> Master:
