@@ -1,7 +1,5 @@
 """The search for the alpha and the mechanism whose values meet: master, crossover, verification, and again."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -76,30 +74,30 @@ class _Smooth:
     """Proposals of the smoothed master and the crossover."""
 
     def __init__(self, pricing: Pricing, grid: Array, pace: Pace, deadline: float) -> None:
-        self.pricing, self.grid, self.tau, self.few = pricing, grid, LAST_TAU, None
-        self.master = Master(np.zeros(pricing.p_y.size), grid)
-        if pricing.p_y.size > 2 * FEW_INPUTS:
-            self.few = _Smooth(fewer(pricing), grid, pace, deadline)
-            self.interrupted = self.few.interrupted
-            self._lift(deadline)
-            return
+        self.pricing, self.grid, self.tau = pricing, grid, LAST_TAU
+        self.master, self.crosses = Master(np.zeros(pricing.p_y.size), grid), True
         try:
-            for master in minima(pricing, grid, pace, deadline):
-                self.master = master
+            if pricing.p_y.size > 2 * FEW_INPUTS:
+                few = _Smooth(fewer(pricing), grid, pace, deadline)
+                self.interrupted, self.crosses = few.interrupted, few.columns.residual <= ARRIVED
+                self.master = lifted(pricing, few.pricing, few.master, deadline)
+                self.master = settle(pricing, self.master, self.tau, grid, deadline)
+            else:
+                for master in minima(pricing, grid, pace, deadline):
+                    self.master = master
         except KeyboardInterrupt:
             self.interrupted = True
         self.columns = self._crossed(deadline)
 
     interrupted = False
-    few: _Smooth | None
 
     def _crossed(self, deadline: float) -> Columns:
         """The crossover's columns; where Newton's method does not arrive, those that the master mixes."""
-        if self.few is None or self.few.columns.residual <= ARRIVED:
+        if self.crosses:
             found = cross_over(self.pricing, self.master, deadline)
             if found.residual <= ARRIVED:
                 return found
-        return mixture(self.pricing, self.master, self.tau)
+        return mixture(self.pricing, self.master, self.tau, deadline)
 
     def learn(self, share: Array, deadline: float) -> None:
         """Add columns to an exact solution; where that leads nowhere, smooth less."""
@@ -108,26 +106,13 @@ class _Smooth:
             self.columns = extended(self.pricing, before, share, deadline)
             if self.columns.residual <= ARRIVED and np.abs(self.columns.alpha - before.alpha).max() > STILL:
                 return
-        smooth = self.few or self
-        smooth.master = smooth.master._replace(share=np.vstack([share, smooth.master.share]))
+        self.master = self.master._replace(share=np.vstack([share, self.master.share]))
         self.refine(deadline)
 
     def refine(self, deadline: float) -> None:
         """Smooth less."""
-        if self.few is not None:
-            self.few.refine(deadline)
-            self._lift(deadline)
-            return
         self.tau = max(FINER * self.tau, LEAST_TAU)
         self.master = settle(self.pricing, self.master, self.tau, self.grid, deadline)
-        self.columns = self._crossed(deadline)
-
-    def _lift(self, deadline: float) -> None:
-        """Begin from the master of few inputs, smoothed as much."""
-        assert self.few is not None, "a master is lifted from one of few inputs"
-        self.tau = self.few.tau
-        master = lifted(self.pricing, self.few.pricing, self.few.master, self.tau)
-        self.master = settle(self.pricing, master, self.tau, self.grid, deadline)
         self.columns = self._crossed(deadline)
 
 

@@ -263,6 +263,9 @@ def _accuracy_of_answer(run: Run, local_gap: float) -> list[Fact]:
     )
     residual = common.residual(run)
     if not by_solver(run):
+        if run.converged and run.residual > run.tol:
+            decides = f"above the {format_number(run.tol, 1)} asked for; a gap says that the run converged"
+            residual = replace(residual, detail=decides)
         return [residual, gap]
     return [
         replace(residual, detail="at the solver's point; the local gap decides", main=False),

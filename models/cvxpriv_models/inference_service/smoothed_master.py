@@ -115,30 +115,29 @@ def fewer(pricing: Pricing) -> Pricing:
     return Pricing.of((pricing.channel @ member.T) / p_y, p_y, pricing.beta, pricing.conjugate)
 
 
-def lifted(pricing: Pricing, few: Pricing, master: Master, tau: float) -> Master:
+def lifted(pricing: Pricing, few: Pricing, master: Master, deadline: float) -> Master:
     """The master of fewer inputs with an alpha for all: that at which its weighted points mix each input's mass.
 
     sum_u w_u r((c_y - alpha_y - n_u)/beta) = 1 is the inner problem with the parts of inputs and points exchanged.
     """
-    mu, weight, inner = _mixed(few, master, tau)
+    _, mu, weight, inner = _mixed(few, master, LAST_TAU, deadline)
     reach = mu @ pricing.channel - inner.n[:, None]
     return master._replace(alpha=solve_simplex(reach.T, weight, pricing.beta, pricing.conjugate).n)
 
 
-def mixture(pricing: Pricing, master: Master, tau: float) -> Columns:
+def mixture(pricing: Pricing, master: Master, tau: float, deadline: float) -> Columns:
     """The columns that a master's points mix at its tau, with an alpha at which none of them has a price."""
-    mu, weight, inner = _mixed(pricing, master, tau)
-    top = pricing.surface(mu, master.alpha).value.max()
-    return Columns(master.alpha + top, mu, weight, inner.x, np.inf)
+    alpha, mu, weight, inner = _mixed(pricing, master, tau, deadline)
+    top = pricing.surface(mu, alpha).value.max()
+    return Columns(alpha + top, mu, weight, inner.x, np.inf)
 
 
-def _mixed(pricing: Pricing, master: Master, tau: float) -> tuple[Array, Array, Inner]:
-    """The mu, weights and inner problems of the points that weigh something."""
+def _mixed(pricing: Pricing, master: Master, tau: float, deadline: float) -> tuple[Array, Array, Array, Inner]:
+    """The alpha that is best for the points, and the mu, weights and inner problems of those that weigh something."""
     mu = pricing.mu_of(master.share)
-    surface = pricing.surface(mu, master.alpha)
-    _, weight = _smoothed(pricing, master.alpha, surface, tau)
+    alpha, surface, weight = _newton(pricing, mu, master.alpha, tau, deadline)
     used = weight > LIGHT
-    return mu[used], weight[used], surface.inner.at(used)
+    return alpha, mu[used], weight[used], surface.inner.at(used)
 
 
 def settle(pricing: Pricing, master: Master, tau: float, grid: Array, deadline: float) -> Master:
