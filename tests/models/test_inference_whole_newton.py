@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from cvxpriv_models.inference_service import kkt
 from cvxpriv_models.inference_service.bound import bound
+from cvxpriv_models.inference_service.pricing import Inner, Pricing
+from cvxpriv_models.inference_service.problem import Problem
 from cvxpriv_models.inference_service.whole_newton import risen
 
 from cvxpriv.models import InferenceAsService
+from cvxpriv.numerics import sizes
 from cvxpriv.numerics.arrays import Array
 
 from .inference_cases import g10, random_mechanisms
@@ -50,6 +55,32 @@ def test_a_past_deadline_returns_the_start() -> None:
     problem = g10("jensen-shannon", 0.3)
     start = random_mechanisms(problem, 1, 0)[0]
     assert np.allclose(risen(problem, start, 1e-7, -np.inf), start)
+
+
+@pytest.mark.parametrize("looks", [2, 12, 40])
+def test_little_is_worked_out_once_the_time_is_over(looks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock jumps past the deadline at a look: no loop goes on for long without another one."""
+    looked, late = 0, 0
+    inner = Pricing.inner
+
+    def clock() -> float:
+        nonlocal looked
+        looked += 1
+        return 0.0 if looked <= looks else 1e9
+
+    def counted(*given: Any, **named: Any) -> Inner:
+        nonlocal late
+        late += looked > looks
+        return inner(*given, **named)
+
+    monkeypatch.setattr(Pricing, "inner", counted)
+    before = sizes._seconds.set(clock)
+    try:
+        found = bound(Problem.of(bells(30), 0.3), time_limit=1.0)
+    finally:
+        sizes._seconds.reset(before)
+    assert found.lower <= found.upper
+    assert late <= 5  # a climb and its sharpening alone would take 50
 
 
 @pytest.mark.parametrize(("size", "size_u"), [(60, 10), pytest.param(300, 20, marks=pytest.mark.slow)])

@@ -90,10 +90,11 @@ class _Smooth:
         self.columns = self._crossed(deadline)
 
     interrupted = False
+    columns: Columns
 
     def _crossed(self, deadline: float) -> Columns:
         """The crossover's columns; where Newton's method does not arrive, those that the master mixes."""
-        if self.crosses:
+        if self.crosses and now() <= deadline:
             found = cross_over(self.pricing, self.master, deadline)
             if found.residual <= ARRIVED:
                 return found
@@ -197,6 +198,8 @@ class _Refinement:
         for turn in range(rounds):
             columns = self.propose.columns
             self._keep(columns)
+            if now() > deadline:
+                return True
             value, tolerance = self.best.value, self.gap * max(self.best.value, FLOOR)
             points = _risen(self.pricing, np.vstack([self.grid, columns.x @ self.pricing.channel.T]), columns.alpha)
             prices = self.pricing.surface(self.pricing.mu_of(points), columns.alpha).value
@@ -210,7 +213,7 @@ class _Refinement:
                 self.propose.refine(halfway)
                 continue
             shown = self._verified(columns.alpha, max(threshold, MARGIN * float(prices.max())), deadline)
-            if last or self.best.upper - value <= tolerance or now() > deadline:
+            if last or self.best.upper - value <= tolerance:
                 return True
             if len(shown.above):
                 self.propose.learn(shown.above, halfway)

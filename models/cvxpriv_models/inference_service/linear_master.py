@@ -10,8 +10,8 @@ from cvxpriv.bounds.master import Master
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.sizes import now
 
-from .crossover import Columns
 from .pricing import Pricing, distinct
+from .smoothed_master import Columns
 
 #: Columns that join in one round; steps of each climb; columns nearer than this are one.
 JOINING, CLIMB, NEAR = 60, 12, 1e-7

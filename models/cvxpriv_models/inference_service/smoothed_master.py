@@ -31,7 +31,7 @@ CLIMB, SHARPEN, NEAR = 5, 6, 0.3
 BELOW = 25.0
 #: Many inputs are merged to so many; how near their P(S|y) are, at first; lighter points
 #: have no say in alpha.
-FEW_INPUTS, ALIKE, LIGHT = 150, 1e-3, 1e-6
+FEW_INPUTS, ALIKE, LIGHT = 120, 1e-3, 1e-6
 
 
 class Pace(NamedTuple):

@@ -14,9 +14,10 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.sizes import now
 
 from . import closed_form, interior, kkt
-from .crossover import Columns, newton_step
+from .crossover import newton_step
 from .pricing import LEAST, Pricing
 from .problem import Problem
+from .smoothed_master import Columns
 from .starts import fitted
 
 #: Steps, parts of a Newton step that are tried, and the joint steps taken where none of them rises.
