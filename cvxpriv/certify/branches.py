@@ -13,7 +13,7 @@ import cvxpy as cp
 import numpy as np
 
 from cvxpriv.certify.answers import NAN
-from cvxpriv.kkt.conic.solving import ConicSolution, attempts
+from cvxpriv.kkt.conic.solving import attempts
 from cvxpriv.kkt.integers import MixedInteger
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.solvers.registry import fallback_chain
@@ -83,7 +83,8 @@ def _node(
     mixed: MixedInteger, boxes: list[tuple[Array, Array]], sign: float
 ) -> tuple[float, list[list[tuple[Array, Array]]]]:
     """The certified bound of one branch, infinite if it is empty, and its two halves; none where it need not be cut."""
-    solution = _solved(mixed.within(boxes))
+    chain = ((solver, None) for solver in fallback_chain(None))
+    solution = next(attempts(mixed.within(boxes), chain, SECONDS), None)
     if solution is None:
         return -np.inf, []
     if (proof := solution.certificate) is not None and solution.status.startswith("infeasible") and proof.exact:
@@ -108,8 +109,3 @@ def _node(
         half[k][side][entry] = limit
         halves.append(half)
     return bound, halves
-
-
-def _solved(problem: cp.Problem) -> ConicSolution | None:
-    """A branch, solved by the first solver that can, accurately enough to be bounded."""
-    return next(attempts(problem, ((solver, None) for solver in fallback_chain(None)), SECONDS), None)

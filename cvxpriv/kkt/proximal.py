@@ -87,14 +87,8 @@ class Proximal:
 
 
 @door
-def proximal_step(problem: cp.Problem, steepness: float = 1.0) -> Proximal:
+def proximal_step(problem: cp.Problem) -> Proximal:
     """Return the proximal step of a problem's variables from their current values, which are kept.
-
-    Parameters
-    ----------
-    steepness : float
-        Size of the objective's gradient. The objective is divided by it only if the step cannot be measured accurately
-        otherwise: that makes the step relative to the gradient, which is more lenient.
 
     Examples
     --------
@@ -105,7 +99,7 @@ def proximal_step(problem: cp.Problem, steepness: float = 1.0) -> Proximal:
     True
     """
     with quiet():
-        return Nearby(problem).step(steepness)
+        return Nearby(problem).step(1.0)
 
 
 class Nearby:
