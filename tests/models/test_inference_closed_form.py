@@ -314,3 +314,10 @@ def test_projection_is_the_nearest_row() -> None:
     for _ in range(50):  # a projection makes an obtuse angle with every feasible point
         other = floored_rows(rng.uniform(size=(20, 5)), 0.05)
         assert np.vecdot(points - near, other - near).max() <= 1e-14
+
+
+@pytest.mark.slow  # to make f of its text takes seconds
+def test_a_row_is_in_proportion_to_marginals_so_small_that_f_overflows() -> None:
+    q, kappa = np.array([[1e-200, 0.0, 3e-200]]), np.array([[0.0, 0.1, 0.2]])
+    x = solve_rows(divergence("alpha:3"), np.full((1, 3), 1 / 3), kappa, q, 1.0, 1.0, 0.0)
+    assert x == pytest.approx(np.array([[0.25, 0.0, 0.75]]), abs=1e-12)

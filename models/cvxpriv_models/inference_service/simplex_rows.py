@@ -124,6 +124,11 @@ def solve_rows(
         if not settled:
             lost = ~_settled(slopes_of(divergence), x, kappa, q, beta, weight, floor)
             x[lost] = _nested(divergence, kappa[lost], q[lost], beta, weight, floor)
+            share = np.maximum(q, TINY)
+            total = share.sum(axis=-1, keepdims=True)
+            # f overflows at so small a q: beside it the rest is rounding, and x is in proportion to q.
+            swamped = np.isposinf(slopes_of(divergence).in_x(np.ones_like(total), total)[0])
+            x = np.where(swamped, floor + (1.0 - x.shape[-1] * floor) * share / total, x)
         return x
 
 
