@@ -6,12 +6,15 @@ MathML needs no script and no network. mkdocs calls the functions whose names st
 from __future__ import annotations
 
 import html
+import inspect
 import posixpath
 import re
 import tomllib
 from pathlib import Path
+from pydoc import locate
 from typing import Any
 
+import griffe
 from latex2mathml.converter import convert
 from mkdocs.structure.files import File, Files
 
@@ -25,6 +28,15 @@ ELSEWHERE = {
 }
 _EQUATION = re.compile(r'<(?P<tag>span|div) class="arithmatex">\\[(\[](?P<tex>.*?)\\[)\]]</(?P=tag)>', re.DOTALL)
 _LINK = re.compile(r"\]\((?P<to>[^)#:]+)(?P<anchor>#[^)]*)?\)")
+
+
+class Completed(griffe.Extension):
+    """Reads the docstrings of models as Python shows them: with the options that are declared once."""
+
+    def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
+        """Take the docstring of a class or function, where there is one to be completed."""
+        if ".model." in obj.path and (obj.is_class or obj.is_function) and obj.docstring:
+            obj.docstring.value = inspect.getdoc(locate(obj.path)) or obj.docstring.value
 
 
 def on_files(files: Files, config: Any) -> Files:
