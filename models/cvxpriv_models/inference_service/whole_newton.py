@@ -26,6 +26,8 @@ STEPS, PARTS, JOINT = 80, (1.0, 0.5, 0.25, 0.1), 2
 EMPTY, SAME = 1e-12, 1e-9
 #: The residual that ends it, of the tolerance; after so many steps that rise by less than `RISE` rounding has won.
 SHARE, PATIENCE, RISE = 0.1, 6, 1e-13
+#: Where no value differs by more, the residual decides.
+ROUNDING = 1e-15
 
 
 def risen(problem: Problem, mechanism: Array, tol: float, deadline: float) -> Array:
@@ -45,12 +47,12 @@ def risen(problem: Problem, mechanism: Array, tol: float, deadline: float) -> Ar
     for _ in range(STEPS):
         if kkt.residuals(problem_now, mechanism[None]).largest[0] <= SHARE * tol or now() > deadline:
             break
-        after = _newton(pricing, mechanism, value, problem)
+        after = _newton(pricing, mechanism, value, problem_now)
         if after is None:
             after = _joint(problem_now, mechanism)
         gained = problem.objective(after) - value
         idle = idle + 1 if gained <= RISE else 0
-        if gained < 0.0 or idle >= PATIENCE:
+        if gained < -ROUNDING or idle >= PATIENCE:
             break
         mechanism, value = after, value + gained
     return np.asarray(fitted(problem, mechanism)[0])
@@ -72,7 +74,8 @@ def _reduced(problem: Problem, mechanism: Array) -> Array:
 
 
 def _newton(pricing: Pricing, mechanism: Array, value: float, problem: Problem) -> Array | None:
-    """The largest part of a Newton step that raises the objective, or None."""
+    """The largest part of a Newton step that raises the objective, or keeps it and lowers the residual; or None."""
+    before = float(kkt.residuals(problem, mechanism[None]).largest[0])
     columns = _conditions(pricing, mechanism)
     alpha, mu, weight = newton_step(pricing, columns)
     for part in PARTS:
@@ -82,7 +85,10 @@ def _newton(pricing: Pricing, mechanism: Array, value: float, problem: Problem) 
         total = joint.sum(axis=1, keepdims=True)
         if np.isfinite(joint).all() and (total > 0.0).all() and (q > EMPTY).all():
             found = np.asarray(joint / total)
-            if problem.objective(found) > value:
+            worth = problem.objective(found)
+            if worth > value + ROUNDING:
+                return found
+            if worth >= value - ROUNDING and kkt.residuals(problem, found[None]).largest[0] < before:
                 return found
     return None
 
