@@ -251,7 +251,11 @@ def test_the_optimum_under_two_constraints_is_that_of_a_search(
         with pytest.raises(ModelError, match="cannot hold together"):
             solved(model, *several)
         return
-    run = solved(model, *several)
+    try:
+        run = solved(model, *several)
+    except ModelError:  # curved sets may have no point in common either
+        assert searched(model, several, np.full((inputs, OUTPUTS), 1.0 / OUTPUTS)) == np.inf
+        return
     assert (run.leakage if model == "funnel" else -run.objective) == pytest.approx(
         searched(model, several, run.mechanism), abs=1e-6
     )

@@ -236,6 +236,8 @@ class CostedPricing:
             return np.asarray(phi.lam * np.log(np.maximum(x, LEAST)) - phi.linear)
 
         begin = 0.8 * np.vstack([active, starts]) + 0.2 * bent.middle(np.vstack([active, starts]))
+        if not all(np.isfinite(one.smooth(begin)).all() for one, _ in phi.bent):  # its cells of 0 cost without bound
+            return np.zeros((0, size))
         x, _ = bent.best(bent.weights(), paid, begin, LAST_WITH_LINES, 1.0, CLIMB)
         x = np.where(x < NO_MASS, 0.0, x)
         return np.asarray(x / x.sum(axis=1, keepdims=True))
