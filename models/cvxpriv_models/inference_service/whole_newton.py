@@ -26,7 +26,7 @@ STEPS, PARTS, JOINT = 80, (1.0, 0.5, 0.25, 0.1), 2
 EMPTY, SAME = 1e-12, 1e-9
 #: The residual that ends it, of the tolerance; after so many steps that rise by less than `RISE` rounding has won.
 SHARE, PATIENCE, RISE = 0.1, 6, 1e-13
-#: Where no value differs by more, the residual decides.
+#: The largest difference of two values that counts as none: the residual then decides.
 ROUNDING = 1e-15
 
 
