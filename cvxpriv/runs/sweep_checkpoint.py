@@ -100,7 +100,14 @@ def _sparse(value: Any) -> Any:
 FORMAT = "cvxpriv sweep 1"
 KEY_BYTES = 32
 #: Entries of a row that a sweep reads, and their kinds.
-_HELD = {"task": str, "data": str, "status": str, "versions": dict, "warnings": list, "facts": (dict, type(None))}
+_HELD: Mapping[str, Any] = {
+    "task": str,
+    "data": str,
+    "status": str,
+    "versions": dict,
+    "warnings": list,
+    "facts": (dict, type(None)),
+}
 _BEGINNING = f'{{"format": "{FORMAT}"'.encode()
 
 
