@@ -45,9 +45,10 @@ def risen(problem: Problem, mechanism: Array, tol: float, deadline: float) -> Ar
     pricing = Pricing.of(problem.p_s_given_y, problem.p_y, problem.beta, conjugate)
     value, idle = problem.objective(mechanism), 0
     for _ in range(STEPS):
-        if kkt.residuals(problem_now, mechanism[None]).largest[0] <= SHARE * tol or now() > deadline:
+        residual = float(kkt.residuals(problem_now, mechanism[None]).largest[0])
+        if residual <= SHARE * tol or now() > deadline:
             break
-        after = _newton(pricing, mechanism, value, problem_now)
+        after = _newton(pricing, mechanism, value, residual, problem_now)
         if after is None:
             after = _joint(problem_now, mechanism)
         gained = problem.objective(after) - value
@@ -73,9 +74,8 @@ def _reduced(problem: Problem, mechanism: Array) -> Array:
     return np.asarray(merged / merged.sum(axis=1, keepdims=True))
 
 
-def _newton(pricing: Pricing, mechanism: Array, value: float, problem: Problem) -> Array | None:
+def _newton(pricing: Pricing, mechanism: Array, value: float, residual: float, problem: Problem) -> Array | None:
     """The largest part of a Newton step that raises the objective, or keeps it and lowers the residual; or None."""
-    before = float(kkt.residuals(problem, mechanism[None]).largest[0])
     columns = _conditions(pricing, mechanism)
     alpha, mu, weight = newton_step(pricing, columns)
     for part in PARTS:
@@ -88,7 +88,7 @@ def _newton(pricing: Pricing, mechanism: Array, value: float, problem: Problem) 
             worth = problem.objective(found)
             if worth > value + ROUNDING:
                 return found
-            if worth >= value - ROUNDING and kkt.residuals(problem, found[None]).largest[0] < before:
+            if worth >= value - ROUNDING and kkt.residuals(problem, found[None]).largest[0] < residual:
                 return found
     return None
 
