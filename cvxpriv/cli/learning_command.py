@@ -174,6 +174,7 @@ def _work(
             if not fit.private and not interrupt.pressed:
                 with terminal.phase("fitting what it is compared with"):
                     fit.scored += fit.compared(kind, options)
+            fit.scored += fit.constant()
             if solvers and fit.run.posable and not interrupt.pressed:
                 fit.check = certified(terminal, fit.run, solvers)
         fit.interrupted = interrupt.pressed

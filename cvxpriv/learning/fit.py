@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
+
+import numpy as np
 
 from cvxpriv.certify.check import CrossCheck
 from cvxpriv.learning.labels import LinearFit
@@ -55,7 +58,7 @@ class Fit(ABC):
     `model`: The posed model.
     `solving`: The given options of its `solve` or `solve_private`.
     `run`: The result of its `solve` or `solve_private`.
-    `scored`: The run first, then the fits to compare it with. These are without privacy, so a private run has none.
+    `scored`: The run first, then those to compare it with. Other fits are without privacy, so a private run has none.
     """
 
     #: Whether rows are divided by the square root of the number of columns.
@@ -223,3 +226,14 @@ class Fit(ABC):
         """Take a run as the result of the fit."""
         self.run = run
         self.scored = [self.score(self.name, self.linear(run))]
+
+    def constant(self) -> list[Scored]:
+        """Return the best model without columns: the classes' shares of the held-out rows, for every one of them.
+
+        A fit that does not beat it has learned nothing. There is none for noisy scores, nor for rows of one class.
+        """
+        share = float((self.rows.test_y > 0.0).mean()) if self.rows.test_y.size else 0.0
+        if self.budgeted or not 0.0 < share < 1.0:
+            return []
+        shares = LinearFit(np.zeros(self.rows.test_x.shape[1]), math.log(share / (1.0 - share)))
+        return [self.score("no column, the larger class", shares)]

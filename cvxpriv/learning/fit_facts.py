@@ -109,7 +109,11 @@ def _scores_section(fit: Fit) -> list[Section]:
     shown = shown.rename(columns={"log_loss": "log loss", "auc": "AUC"}).dropna(axis="columns", how="all")
     pictures = []
     if frame["auc"].notna().all():
-        curves = {f"{one.name}, {one.scores.auc:.3f}": one.margin for one in fit.scored if one.scores is not None}
+        curves = {
+            f"{one.name}, {one.scores.auc:.3f}": one.margin
+            for one in fit.scored
+            if one.scores is not None and (one is fit.scored[0] or np.ptp(one.margin) > 0.0)
+        }
         draw = partial(plot_operating_characteristic, curves, rows.test_y)
         pictures.append(Picture(draw, "Receiver operating characteristic of each model on the rows held out."))
     notes = ["These are scores on other people's rows, which had no part in the fit."]

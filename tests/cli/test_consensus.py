@@ -99,7 +99,7 @@ def test_a_private_fit_guarantees_what_was_asked_and_tells_nothing_that_was_not_
     assert document["facts"]["epsilon"]["value"] == pytest.approx(2.0, rel=1e-9)  # a sum
     assert document["facts"]["delta"]["value"] == 0.0
     assert not {"objective", "kkt", "seconds", "distance", "excess"} & set(document["facts"])
-    assert list(scores_of(document)) == ["consensus of 3 nodes"]  # the others would be fits without noise
+    assert list(scores_of(document)) == ["consensus of 3 nodes", "no column, the larger class"]  # others: no noise
     assert list(pd.read_csv("out/history.csv")) == ["iteration", "spread", "dual_sum"]
     assert {row["conventional"] for row in document["tables"]["privacy_loss"]} == {
         2.0 * row["tight"] for row in document["tables"]["privacy_loss"]

@@ -91,7 +91,7 @@ def test_a_private_fit_guarantees_what_was_asked_and_tells_nothing_that_was_not_
     assert document["facts"]["epsilon"]["value"] == pytest.approx(2.0, rel=1e-8)  # found by bisection
     # sqrt(2) of two columns, with the column of ones sqrt(3); and 1
     assert "norm at most 1.73205, 1" in document["facts"]["neighbours"]["value"]
-    assert list(scores_of(document)) == ["all parties together"]  # the others would be fits without noise
+    assert list(scores_of(document)) == ["all parties together", "no column, the larger class"]  # others: no noise
     assert not {"objective", "gap", "kkt", "seconds"} & set(document["facts"])
     history = pd.read_csv("out/history.csv")
     assert list(history) == [
@@ -227,7 +227,7 @@ def test_quiet_says_nothing(run: Run, rows: str) -> None:
 
 def test_one_party_alone_fits_and_is_compared_with_nobody(run: Run, rows: str) -> None:
     result = run("sharing", rows, "--label", "income", "--party", "age,hours", *BARE, "--no-intercept", "--json")
-    assert list(scores_of(json.loads(result.stdout))) == ["all parties together"]
+    assert list(scores_of(json.loads(result.stdout))) == ["all parties together", "no column, the larger class"]
 
 
 def test_the_files_of_a_private_fit_hold_coefficients_only_where_that_is_asked_for(run: Run, rows: str) -> None:

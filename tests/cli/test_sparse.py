@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,12 @@ def test_a_private_fit_releases_coefficients_and_tells_nothing_else(run: Run, ro
     document = fitted(run, rows, *PUBLIC, "--positive", "1", "--epsilon", "3", "--delta", "1e-5")
     assert document["facts"]["epsilon"]["value"] == pytest.approx(3.0, rel=1e-8)  # found by bisection
     assert not {"objective", "kkt", "seconds", "iterations"} & set(document["facts"])
-    assert len(scores_of(document)) == 1
+    scores = scores_of(document)
+    own, constant = scores["this model, 6 columns"], scores["no column, the larger class"]
+    share = constant["accuracy"]  # of the rows held out, the larger class
+    assert constant["log_loss"] == pytest.approx(-share * math.log(share) - (1 - share) * math.log(1 - share))
+    assert len(scores) == 2
+    assert own["log_loss"] < constant["log_loss"]
     assert list(pd.read_csv("out/history.csv")) == ["iteration", "step", "noisy_gradient", "support"]
     loaded = cpv.load("out/model.json")
     assert loaded.accounting.releases == document["facts"]["releases"]["value"]
