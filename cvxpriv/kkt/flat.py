@@ -16,17 +16,14 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 from cvxpy.atoms.affine.affine_atom import AffAtom
-from cvxpy.atoms.matrix_frac import MatrixFrac
 from cvxpy.cvxcore.python import canonInterface
 from cvxpy.lin_ops import lin_op as lo
 
-from cvxpriv.kkt.coordinates import Coordinates, dense, held
+from cvxpriv.kkt.closures import value_of
+from cvxpriv.kkt.coordinates import Coordinates, held
 from cvxpriv.kkt.derivative_rules import elementwise_key
 from cvxpriv.kkt.jacobian_sets import broadcast_rows
 from cvxpriv.numerics.arrays import Array
-
-SINGULAR = 1e-14
-"""Relative size up to which an eigenvalue, or a square that it divides, is rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,31 +109,11 @@ class Flat:
                 for group in groups:
                     v[x.size + group.places] = group.node.numeric([u[rows] for rows in group.rows])
                 for atom in others:
-                    value, why = _evaluated(atom, u)
+                    value, why = value_of(atom.node, atom.arguments(u))
                     v[x.size + atom.place.start : x.size + atom.place.stop] = value
                     error = error or why
                 u = self.M @ v + self.m
         return State(v, u, error)
-
-
-def _evaluated(atom: Atom, u: Array) -> tuple[Array, str]:
-    try:
-        if isinstance(atom.node, MatrixFrac):  # cvxpy inverts the matrix, which may be singular at an optimum
-            return np.array([_matrix_fraction(*atom.arguments(u))]), ""
-        value = dense(atom.node.numeric(atom.arguments(u))).ravel(order="F")
-    except Exception as error:  # atoms of cvxpy raise what they like
-        return np.full(atom.node.size, np.nan), f"{type(error).__name__}: {error}"
-    return value, ""
-
-
-def _matrix_fraction(X: Array, P: Array) -> float:
-    """Return ``tr X' P^+ X``; infinite where X leaves the range of P."""
-    sizes, vectors = np.linalg.eigh(P)
-    parts = np.square(vectors.T @ X.reshape(P.shape[0], -1)).sum(axis=1)
-    null = np.abs(sizes) <= SINGULAR * np.abs(sizes).max(initial=0.0)
-    if parts[null].sum() > SINGULAR * parts.sum():
-        return float("inf")
-    return float((parts[~null] / sizes[~null]).sum())
 
 
 def _grouped(atoms: Sequence[Atom]) -> tuple[tuple[Group, ...], tuple[Atom, ...]]:

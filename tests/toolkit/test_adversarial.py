@@ -146,6 +146,34 @@ def test_a_direction_on_the_edge_of_a_cone_does_not_improve_for_ever(entries: tu
     assert improves_for_ever(Written.of(problem), np.zeros(3), np.array(entries)) is endless
 
 
+x_, s_ = cp.Variable(name="x"), cp.Variable(name="s", nonneg=True)
+X_, Y_ = (cp.Variable((2, 2), name=name, symmetric=True) for name in "XY")
+RANK_ONE = np.outer([0.6, 0.8], [0.6, 0.8])
+
+
+@pytest.mark.parametrize(
+    ("atom", "at", "value"),
+    [
+        (cp.perspective(cp.square(x_), s_), {x_: 0.0, s_: 0.0}, 0.0),
+        (cp.perspective(cp.square(x_), s_), {x_: 1.0, s_: 1e-9}, 1e9),
+        (cp.perspective(cp.huber(x_, 1), s_), {x_: 3.0, s_: 0.0}, 6.0),
+        (cp.perspective(-cp.log(x_), s_), {x_: 0.0, s_: 0.0}, 0.0),
+        (cp.quad_over_lin(x_, s_), {x_: 0.0, s_: 0.0}, 0.0),
+        (cp.quad_over_lin(x_, s_), {x_: 1e-3, s_: 0.0}, np.inf),
+        (cp.log(x_), {x_: 0.0}, -np.inf),
+        (cp.von_neumann_entr(X_), {X_: RANK_ONE}, 0.0),
+        (cp.quantum_rel_entr(X_, Y_), {X_: RANK_ONE, Y_: RANK_ONE}, 0.0),
+        (cp.quantum_rel_entr(X_, Y_), {X_: np.eye(2), Y_: RANK_ONE}, np.inf),
+    ],
+    ids=lambda given: str(given)[:40] if isinstance(given, cp.Expression) else None,
+)
+def test_an_atom_has_its_limit_at_the_end_of_its_domain(atom: cp.Expression, at: dict, value: float) -> None:
+    written = Written.of(cp.Problem(cp.Minimize(atom) if atom.is_convex() else cp.Maximize(atom)))
+    for variable, entry in at.items():
+        variable.save_value(np.asarray(entry))
+    assert written.objective(written.state()) == pytest.approx(value, rel=1e-9, abs=1e-14)
+
+
 def test_a_matrix_fraction_has_its_value_at_a_singular_matrix() -> None:
     S, b = cp.Variable((2, 2), name="S", PSD=True), np.array([1.0, 2.0])
     problem = cp.Problem(cp.Minimize(cp.matrix_frac(b, S)), [cp.trace(S) <= 1])

@@ -51,4 +51,27 @@ def singular_fraction(rng: np.random.Generator) -> Known:
     return Known(problem, value=float(b @ b) / room, answers=answers)
 
 
-FAMILIES = (pinned_entries, no_multipliers, singular_fraction)
+def ends_of_domains(rng: np.random.Generator) -> Known:
+    """Pin an atom to the end of its domain, where its value is a limit: a scale of zero, a matrix of rank one."""
+    x, s, t, r = (
+        cp.Variable(name="x"),
+        cp.Variable(name="s", nonneg=True),
+        cp.Variable(name="t"),
+        float(rng.uniform(1, 3)),
+    )
+    recessions = ((cp.square, 0, 0), (cp.exp, -1, 0), (cp.abs, 1, 1), (cp.logistic, 1, 1), (cp.inv_pos, 0.5, 0))
+    ends = [(cp.perspective(f(x), s), place, value) for f, place, value in recessions]
+    ends += [(cp.quad_over_lin(x, s), 0, 0), (cp.rel_entr(x, s), 0, 0), (cp.kl_div(s, x), 1, 1)]
+    atom, place, value = ends[int(rng.integers(len(ends)))]
+    truth = {x: np.array(r * place), s: np.array(0.0), t: np.array(r * value)}
+    pinned = [x == r * place, s <= 0]
+    if rng.integers(4) == 0:
+        q, X = rng.normal(size=3), cp.Variable((3, 3), name="X", symmetric=True)
+        atom, truth = -cp.von_neumann_entr(X), {X: np.outer(q, q) / (q @ q), t: np.array(0.0)}
+        pinned = [X == truth[X]]
+    lie, outside = {**truth, t: truth[t] + 100 * OFF}, {**truth, t: truth[t] - 100 * OFF}
+    answers = {"truth": truth, "lie": lie, "outside": outside}
+    return Known(least(t, [atom <= t, *pinned]), value=float(truth[t]), answers=answers)
+
+
+FAMILIES = (pinned_entries, no_multipliers, singular_fraction, ends_of_domains)
