@@ -26,7 +26,7 @@ def value_of(node: Any, values: Sequence[Array]) -> tuple[Array, str]:
     for signs in _ways(len(values)):
         try:
             moved = [value + sign * BESIDE * _unit(value) for value, sign in zip(values, signs, strict=True)]
-            given = dense(CLOSED.get(type(node), _numeric)(node, *moved)).ravel(order="F")
+            given = dense(_value(node, moved)).ravel(order="F")
         except Exception as error:  # atoms of cvxpy raise what they like
             why = why or f"{type(error).__name__}: {error}"
             continue
@@ -37,7 +37,7 @@ def value_of(node: Any, values: Sequence[Array]) -> tuple[Array, str]:
 
 
 def _ways(count: int) -> list[tuple[int, ...]]:
-    """Return the signs of arguments by which they are moved: not at all, the first, the last, all, all but the first."""
+    """Return the signs by which arguments are moved: none, the first, the last, all, or the first against the others."""
     none = (0,) * (count - 1)
     return [(0, *none), (1, *none), (*none, 1), (1,) * count, (1, *(-1,) * (count - 1))]
 
@@ -48,8 +48,9 @@ def _unit(value: Array) -> Array:
     return np.eye(value.shape[0]) if square else np.ones(np.shape(value))
 
 
-def _numeric(node: Any, *values: Array) -> Any:
-    return node.numeric(list(values))
+def _value(node: Any, values: list[Array]) -> Any:
+    own = CLOSED.get(type(node))
+    return node.numeric(values) if own is None else own(node, *values)
 
 
 def _perspective(node: Any, scale: Array, *inner: Array) -> Any:

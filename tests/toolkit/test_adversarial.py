@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -167,7 +168,9 @@ RANK_ONE = np.outer([0.6, 0.8], [0.6, 0.8])
     ],
     ids=lambda given: str(given)[:40] if isinstance(given, cp.Expression) else None,
 )
-def test_an_atom_has_its_limit_at_the_end_of_its_domain(atom: cp.Expression, at: dict, value: float) -> None:
+def test_an_atom_has_its_limit_at_the_end_of_its_domain(
+    atom: cp.Expression, at: dict[cp.Variable, Any], value: float
+) -> None:
     written = Written.of(cp.Problem(cp.Minimize(atom) if atom.is_convex() else cp.Maximize(atom)))
     for variable, entry in at.items():
         variable.save_value(np.asarray(entry))

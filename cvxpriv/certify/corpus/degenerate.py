@@ -68,7 +68,7 @@ def ends_of_domains(rng: np.random.Generator) -> Known:
     if rng.integers(4) == 0:
         q, X = rng.normal(size=3), cp.Variable((3, 3), name="X", symmetric=True)
         atom, truth = -cp.von_neumann_entr(X), {X: np.outer(q, q) / (q @ q), t: np.array(0.0)}
-        pinned = [X == truth[X]]
+        pinned = [truth[X] == X]
     lie, outside = {**truth, t: truth[t] + 100 * OFF}, {**truth, t: truth[t] - 100 * OFF}
     answers = {"truth": truth, "lie": lie, "outside": outside}
     return Known(least(t, [atom <= t, *pinned]), value=float(truth[t]), answers=answers)
