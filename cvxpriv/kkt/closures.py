@@ -37,7 +37,7 @@ def value_of(node: Any, values: Sequence[Array]) -> tuple[Array, str]:
 
 
 def _ways(count: int) -> list[tuple[int, ...]]:
-    """Return the signs by which arguments are moved: none, the first, the last, all, or the first against the others."""
+    """Return the signs by which arguments are moved: none, the first, the last, all, the first against the others."""
     none = (0,) * (count - 1)
     return [(0, *none), (1, *none), (*none, 1), (1,) * count, (1, *(-1,) * (count - 1))]
 
