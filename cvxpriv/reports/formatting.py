@@ -68,6 +68,19 @@ def format_number(value: float, digits: int = DIGITS) -> str:
     return f"{number:,.{max(digits - 1 - power, 0)}f}"
 
 
+def at_most(value: float, digits: int = DIGITS) -> str:
+    """Return a bound that is not negative as text that is not below it, but for the rounding of a search (1e-8).
+
+    >>> [at_most(v) for v in (0.2, 1.9999999999, 0.12341, 1.4e-6, 1e-6, 12345.0, 0.0)]
+    ['0.2', '2', '0.1235', '1.4e-6', '1e-6', '12350', '0']
+    """
+    if value == 0.0:
+        return "0"
+    step = 10.0 ** (math.floor(math.log10(value)) + 1 - digits)
+    text = f"{math.ceil(value * (1.0 - 1e-8) / step) * step:.{digits}g}"
+    return format(float(text), ".0f") if float(text) >= 1.0 and "e" in text else re.sub(r"e-0", "e-", text)
+
+
 def format_cell(value: object, digits: int = DIGITS) -> str:
     """Return a cell of a table as text: a number by `format_number`, a truth value as yes or no, nothing as a dash.
 

@@ -14,7 +14,7 @@ from cvxpriv.numerics.later import pd
 from cvxpriv.privacy.accounting import Accounting
 from cvxpriv.privacy.ledger import Release, account_ledger
 from cvxpriv.reports.facts import Fact, Facts
-from cvxpriv.reports.formatting import format_number
+from cvxpriv.reports.formatting import at_most, format_number
 from cvxpriv.reports.pictures import plot_passes
 from cvxpriv.runs.codec import UNSAVED, decoded, fields_of
 from cvxpriv.runs.run import Run
@@ -275,7 +275,8 @@ class PrivateLearningRun(_Learned):
 
     def _promise(self) -> str:
         found = self.accounting
-        budget = f"{found.epsilon:.4g}" if found.delta == 0.0 else f"({found.epsilon:.4g}, {found.delta:.1g})"
+        epsilon = at_most(found.epsilon)
+        budget = epsilon if found.delta == 0.0 else f"({epsilon}, {at_most(found.delta)})"
         return f"{self.covered} {budget}-differentially private: {found.neighbours}."
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from cvxpriv.errors import DataError, suggest
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.reports.formatting import at_most
 
 ADJACENCIES = {
     "replace-one": "one record is replaced by another; the number of records is public",
@@ -56,10 +57,10 @@ class Protection:
     @property
     def sentence(self) -> str:
         """The sentence that says whether results of the table may be published."""
-        delta = f", delta={self.delta:g}" if self.delta else ""
+        delta = f", delta={at_most(self.delta)}" if self.delta else ""
         seeded = "" if self.secure else " while the seed of its noise is secret"
         return (
-            f"differentially private (epsilon={self.epsilon:g}{delta}, neighbours: {self.adjacency}): "
+            f"differentially private (epsilon={at_most(self.epsilon)}{delta}, neighbours: {self.adjacency}): "
             f"may be published{seeded}"
         )
 

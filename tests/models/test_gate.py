@@ -129,4 +129,4 @@ def test_what_is_promised_under_an_approximate_local_privacy_names_its_delta() -
     assert [one.split(" each draw")[0] for one in told] == ["With pure", "With loose"]
     assert "2-locally differentially private" in told[0]
     assert "delta" not in told[0]
-    assert "to within delta = 0.050" in told[1]
+    assert "to within delta = 0.05" in told[1]

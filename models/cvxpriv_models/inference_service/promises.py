@@ -6,7 +6,7 @@ import numpy as np
 
 from cvxpriv.blocks.declaration import Constraint
 from cvxpriv.constraints.ready import ReadyConstraint
-from cvxpriv.reports.formatting import format_number
+from cvxpriv.reports.formatting import at_most, format_number
 
 from .thresholds import SHARE, CriticalBeta
 
@@ -20,7 +20,7 @@ STATEMENT = (
     "differentially private: the mechanism and its exact figures stay at home."
 )
 LOCAL = (
-    "With {name} each draw of U is {epsilon:g}-locally differentially private for the data Y, of each person and "
+    "With {name} each draw of U is {epsilon}-locally differentially private for the data Y, of each person and "
     "whatever the population is{delta}."
 )
 
@@ -76,8 +76,8 @@ def local_privacy(constraints: tuple[tuple[str, Constraint], ...], missed: Mappi
     return [
         LOCAL.format(
             name=name,
-            epsilon=epsilon,
-            delta=f", to within delta = {format_number(within, 1 + (delta > 0))}" * (within > 0),
+            epsilon=at_most(epsilon),
+            delta=f", to within delta = {at_most(within, 2)}" * (within > 0),
         )
         for delta, epsilon, within, name in [*pure, *(one for one in found if one[0] > 0.0)]
     ]
