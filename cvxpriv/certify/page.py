@@ -8,6 +8,7 @@ import numpy as np
 
 from cvxpriv.certify.sections import READING, Shown, offers, worst_first
 from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.sizes import counted
 from cvxpriv.reports.facts import Fact, Facts, Section, Table
 from cvxpriv.reports.formatting import format_cell
 
@@ -40,7 +41,7 @@ def page(check: Shown, title: str) -> Facts:
         )
     ]
     summary = (
-        f"{len(check.table)} answers to {cases} problem{'s' if cases > 1 else ''}, each judged by residuals computed "
+        f"{counted(len(check.table), 'answer')} to {counted(cases, 'problem')}, each judged by residuals computed "
         f"from the problem itself, not by what its solver says.\n\nWorst: {check.worst_offender}."
     )
     parts = [

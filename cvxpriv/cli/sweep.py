@@ -12,6 +12,7 @@ import click
 from cvxpriv.cli.options import applied
 from cvxpriv.cli.results import Results, endings
 from cvxpriv.cli.terminal import Terminal
+from cvxpriv.numerics.sizes import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,7 +95,7 @@ def _facts(model: str, frame: pd.DataFrame, names: list[str]) -> Facts:
     unmet = [f"{count['failed']} of {len(frame)} tasks failed (--retry does them again)"] if count["failed"] else []
     unmet += [f"{loose} of {len(frame)} tasks did not converge"] if loose else []
     return Facts(
-        title=f"Sweep of {model}: {len(frame)} tasks",
+        title=f"Sweep of {model}: {counted(len(frame), 'task')}",
         facts=[
             Fact("tasks", len(frame), "", "Points of the grid, times tables and seeds.", main=True),
             Fact("done", count["done"], "", "Tasks with a result.", main=True),

@@ -18,9 +18,11 @@ from cvxpriv.learning.scores import Scores, private_scores, scores_of
 from cvxpriv.numerics.arguments import names_in
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.sizes import counted
 from cvxpriv.privacy import Plan, gaussian_epsilon
 from cvxpriv.privacy.gaussian import composed
 from cvxpriv.reports.facts import Fact, Section
+from cvxpriv.reports.formatting import at_most
 from cvxpriv.runs.options import Option
 
 Columns = Annotated[
@@ -157,7 +159,7 @@ class Fit(ABC):
     def released(self) -> str:
         """The release of a private fit, in a sentence."""
         found = self.run.accounting
-        return f"{found.releases} releases with Gaussian noise, at delta = {found.claims[0].delta:g}."
+        return f"{counted(found.releases, 'release')} with Gaussian noise, at delta = {at_most(found.claims[0].delta)}."
 
     @property
     def shows_coefficients(self) -> bool:

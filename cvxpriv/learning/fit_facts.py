@@ -12,6 +12,7 @@ from cvxpriv.certify.sections import crosscheck_section, crosscheck_tables
 from cvxpriv.learning.fit import Fit
 from cvxpriv.learning.pictures import SHOWN, plot_coefficients, plot_operating_characteristic
 from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.sizes import counted
 from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.files import write_text
 from cvxpriv.reports.formatting import format_number
@@ -33,8 +34,8 @@ NOISY = (
 def fit_facts(fit: Fit) -> Facts:
     """Return the facts; those of a private fit hold only released numbers, and scores of held-out rows."""
     rows, said = fit.rows, fit.run.facts
-    counted = f"{rows.y.size:,}" if rows.counted else "private"
-    against = f"predicts {rows.label} = {rows.classes[1]} (against {rows.classes[0]}) from {counted} rows."
+    many = counted(rows.y.size, "row") if rows.counted else "private rows"
+    against = f"predicts {rows.label} = {rows.classes[1]} (against {rows.classes[0]}) from {many}."
     return Facts(
         title=f"{fit.title}{', private' if fit.private else ''}: {rows.title}",
         summary=f"{fit.summary} {against}",
@@ -121,10 +122,11 @@ def _scores_section(fit: Fit) -> list[Section]:
         notes.append(NOISY)
     elif fit.private:
         notes.append("They tell of those rows, and no guarantee covers that: do not publish them with the model.")
-    counted = f"{rows.test_y.size:,} " if rows.counted else ""
+    many = counted(rows.test_y.size, "row") if rows.counted else "rows"
     share = f", {rows.share_held_out:.0%} of all" if rows.counted else ""
-    text = f"{counted or 'Some '}rows were held out{share}, drawn by seed."
-    brief = Section(f"On the {counted}rows held out", tables=[Table(shown)])
+    were = "was" if rows.counted and rows.test_y.size == 1 else "were"
+    text = f"{many if rows.counted else 'Some rows'} {were} held out{share}, drawn by seed."
+    brief = Section(f"On the {many} held out", tables=[Table(shown)])
     return [Section("On the rows held out", text, pictures, [Table(shown)], notes, brief)]
 
 
@@ -151,7 +153,9 @@ def _privacy(fit: Fit) -> list[Section]:
             "Privacy accounting",
             f"{fit.released} Neighbours: {found.neighbours}.",
             tables=[Table(frame if any(frame["note"]) else frame.drop(columns="note"), caption)],
-            brief=Section(f"Privacy of {found.releases} releases", tables=[Table(brief, digits={"delta": 2})]),
+            brief=Section(
+                f"Privacy of {counted(found.releases, 'release')}", tables=[Table(brief, digits={"delta": 2})]
+            ),
         )
     ]
 
@@ -168,8 +172,8 @@ def _coefficients(fit: Fit) -> list[Section]:
     shown = min(len(nonzero), SHOWN)
     picture = Picture(
         partial(plot_coefficients, nonzero),
-        f"The {shown} largest coefficients as bars.",
-        f"The {shown} largest of {len(nonzero)} coefficients that are not 0; all are in coefficients.csv.",
+        f"The {counted(shown, 'largest coefficient')} as bars.",
+        f"The largest of {counted(len(nonzero), 'coefficient')} other than 0; all are in coefficients.csv.",
         wide=True,
     )
     order = np.argsort(-np.abs(nonzero["coefficient"].to_numpy()), kind="stable")[:LARGEST]

@@ -24,6 +24,7 @@ from cvxpriv.mechanisms.noisy_frequencies import NoisyCounts
 from cvxpriv.mechanisms.release import RELEASED, Channel
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.sizes import counted
 from cvxpriv.reports.document import records
 from cvxpriv.reports.files import PathLike, write_bytes
 from cvxpriv.reports.formatting import DIGITS, exact_zero, format_number, paragraph, table
@@ -289,8 +290,7 @@ def _readme(document: Mapping[str, Any], book: Codebook, matrix: Array) -> str:
 
 
 def _rows(counts: Array) -> str:
-    rows = int(counts.sum())
-    return f"{rows:,} row{'s' * (rows != 1)}"
+    return counted(int(counts.sum()), "row")
 
 
 def _stated(told: Mapping[str, Any]) -> str:

@@ -134,7 +134,7 @@ def of_mechanism(
     else:
         seconds = passes * effort * starts * (SOLVE + SOLVED_CELL * cells)
     held = 8.0 * (ARRAYS * cells * starts + COPIES * float(private) * inputs)
-    what = f"a mechanism of {inputs:,} x {outputs:,} cells, {_counted(starts, 'start')}, {_counted(passes, 'pass')}"
+    what = f"a mechanism of {inputs:,} x {outputs:,} cells, {counted(starts, 'start')}, {counted(passes, 'pass')}"
     remedy = "merge symbols, lower size_y or size_u, or take fewer starts or passes (max_iter)"
     return Size(what, seconds, held, remedy, RECORD * float(passes) * starts)
 
@@ -172,7 +172,7 @@ def of_learning(
     entries = (float(rows) * columns if stored is None else float(stored)) + float(factors)
     each = PASS + ENTRY * entries if exact else SOLVE * blocks + 100.0 * ENTRY * entries
     remedy, logged = "take fewer columns, rows, starts or passes (max_iter)", RECORD * float(passes) * blocks * starts
-    what = f"a fit of {rows:,} x {columns:,} rows, {_counted(starts, 'start')}, {_counted(passes, 'pass')}"
+    what = f"a fit of {rows:,} x {columns:,} rows, {counted(starts, 'start')}, {counted(passes, 'pass')}"
     held = 8.0 * (COPIES * entries + STATES * (float(rows) + columns) * starts + float(planned) * passes)
     return Size(what, each * passes * starts, held, remedy, logged)
 
@@ -184,13 +184,18 @@ def of_problem(entries: int, *, starts: int, passes: int, blocks: int = 1) -> Si
     """
     starts, passes = min(starts, MOST), min(passes, MOST)
     seconds = float(passes) * starts * blocks * (SOLVE + SOLVED_ENTRY * entries)
-    what = f"a problem of {entries:,} entries, {_counted(starts, 'start')}, {_counted(passes, 'pass')}"
+    what = f"a problem of {entries:,} entries, {counted(starts, 'start')}, {counted(passes, 'pass')}"
     remedy = "take fewer starts or passes (max_iter), or a smaller problem"
     return Size(what, seconds, 8.0 * COPIES * entries * starts, remedy, RECORD * float(passes) * starts * blocks)
 
 
-def _counted(count: int, noun: str) -> str:
-    several = "passes" if noun == "pass" else f"{noun}s"
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> [counted(1, "row"), counted(2000, "pass"), counted(0, "party")]
+    ['1 row', '2,000 passes', '0 parties']
+    """
+    several = {"pass": "passes", "party": "parties"}.get(noun, f"{noun}s")
     return f"{count:,} {noun if count == 1 else several}" if count < 10**15 else f"{float(count):.0e} {several}"
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from cvxpriv.errors import PrivacyError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.sizes import counted
 from cvxpriv.privacy.composition import advanced_composition, optimal_epsilon, zcdp_epsilon
 from cvxpriv.privacy.gaussian import composed, gaussian_epsilon
 
@@ -93,7 +94,7 @@ class Accounting:
         return pd.DataFrame([vars(claim) for claim in self.claims])
 
     def __str__(self) -> str:
-        lines = [f"{self.releases} releases; neighbours: {self.neighbours}"]
+        lines = [f"{counted(self.releases, 'release')}; neighbours: {self.neighbours}"]
         guarantee = self.guarantee if any(claim.holds for claim in self.claims) else None
         for claim in self.claims:
             note = claim.note if claim.holds else f"no bound: {claim.note}"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cvxpriv.numerics.arrays import Array, IntArray
+from cvxpriv.numerics.sizes import counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +90,6 @@ def heatmap_of(
     labels = list(outputs) or [f"{output.lower()}{j}" for j in range(matrix.shape[1])]
     shown = given_outputs(matrix)
     hidden = matrix.shape[1] - len(shown)
-    some = "1 output" if hidden == 1 else f"{hidden} outputs"
-    left_out = f" Without {some} of P({output}|{given}) < {USED:g}." if hidden else ""
+    left_out = f" Without {counted(hidden, 'output')} of P({output}|{given}) < {USED:g}." if hidden else ""
     said = f"P({output}|{given}) in per cent.{left_out}"
     return Heatmap(matrix[:, shown], rows, [labels[j] for j in shown], corner, f"{said} {caption}".strip())

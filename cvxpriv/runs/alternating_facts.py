@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cvxpriv.mechanisms.disclosure import statement_of
+from cvxpriv.numerics.sizes import counted
 from cvxpriv.reports.facts import Fact, Facts, Section, Table
 from cvxpriv.reports.formatting import exact_zero
 from cvxpriv.runs import mechanism_facts as common
@@ -39,7 +40,9 @@ def alternating_facts(
         ],
         curve=_curve(beside),
         mechanism=Section(
-            f"The mechanism P({sides.output}|{sides.public.symbol})", f"{inputs} inputs, {outputs} outputs.", **heat
+            f"The mechanism P({sides.output}|{sides.public.symbol})",
+            f"{counted(inputs, 'input')}, {counted(outputs, 'output')}.",
+            **heat,
         ),
         starts=common.starts_section(
             run, {next(iter(figures)): True, "kkt": True}, run.log.frame(), "Figures in nats."

@@ -15,6 +15,7 @@ from cvxpriv.mechanisms.frequencies import column_utility, private_columns
 from cvxpriv.mechanisms.noisy_frequencies import NoisyCounts
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.sizes import counted
 from cvxpriv.reports.facts import Fact, Section, Table
 from cvxpriv.reports.formatting import exact_zero, format_number, is_number
 from cvxpriv.reports.page import SHARED_DIGITS, rounded
@@ -120,7 +121,7 @@ def _chance(table: JointTable, s: str, x: str) -> list[Fact]:
 
 
 def _side(name: str, label: str, columns: Sequence[str], size: int) -> Fact:
-    return Fact(name, tuple(columns), label=label, detail=f"{size} symbols")
+    return Fact(name, tuple(columns), label=label, detail=counted(size, "symbol"))
 
 
 def interval(disclosure: Disclosure | None, measure: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from cvxpriv.errors import DataError, shown, suggest
 from cvxpriv.numerics.arrays import Array, IntArray
+from cvxpriv.numerics.sizes import counted
 from cvxpriv.tables.encodings import SIGNS
 from cvxpriv.tables.frames import symbol
 
@@ -111,7 +112,7 @@ class First:
     def description(self) -> str:
         """One line for readers."""
         many, side = abs(self.length), "first" if self.length > 0 else "last"
-        return f"{self.column}: its {side} {many} character{'s' * (many != 1)}"
+        return f"{self.column}: its {side} {counted(many, 'character')}"
 
 
 @dataclass(frozen=True)
@@ -184,7 +185,7 @@ class Kept:
     @property
     def description(self) -> str:
         """One line for readers."""
-        count = f"{len(self.kept)} symbol{'s' * (len(self.kept) != 1)}{' ' * bool(self.why)}{self.why}"
+        count = f"{counted(len(self.kept), 'symbol')}{' ' * bool(self.why)}{self.why}"
         return f"{self.column}: {count} kept, others merged into {OTHER!r} (chosen from the data: a private fact)"
 
 

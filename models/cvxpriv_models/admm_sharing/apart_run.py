@@ -10,6 +10,7 @@ from cvxpriv.certify.cases import Case
 from cvxpriv.distributed.carriers import MessageLog
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.sizes import counted
 from cvxpriv.reports.facts import Fact
 from cvxpriv.runs.codec import UNSAVED
 
@@ -51,7 +52,7 @@ class SharingApartRun(SharedFit):
         right = float(np.mean(np.where(self.predictions > 0.0, 1.0, -1.0) == problem.y))
         scored = [Fact("accuracy", right, "", "Rows of the fit that are predicted right.", digits=4)]
         return [
-            Fact("parties", self.names, detail=", ".join(f"{count} columns" for count in self.columns)),
+            Fact("parties", self.names, detail=", ".join(counted(count, "column") for count in self.columns)),
             Fact("messages", len(taken), "", "Messages between the label holder and the parties."),
             Fact("bytes", size, "bytes", "Their vectors together."),
             *(scored if problem.loss.margin else []),

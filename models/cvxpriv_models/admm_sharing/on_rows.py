@@ -14,6 +14,7 @@ from cvxpriv.learning.fit import Fit, Scored
 from cvxpriv.learning.labels import LinearFit
 from cvxpriv.numerics.arguments import names_in
 from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.sizes import counted
 from cvxpriv.privacy import Plan
 from cvxpriv.reports.facts import Fact, Section
 from cvxpriv.runs.options import Option
@@ -127,7 +128,7 @@ class SharingOnRows(Fit):
         problem = self.model.problem
         return [
             *(
-                Fact(f"party_{m + 1}", names, detail=f"{width} encoded column{'s' * (width > 1)}")
+                Fact(f"party_{m + 1}", names, detail=counted(width, "encoded column"))
                 for m, (names, width) in enumerate(zip(self.parties, widths, strict=True))
             ),
             Fact("loss", problem.loss.name, aside=True),

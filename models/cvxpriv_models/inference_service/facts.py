@@ -16,6 +16,7 @@ from cvxpriv.mechanisms.disclosure import statement_of
 from cvxpriv.mechanisms.plots import Axis
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.sizes import counted
 from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.formatting import exact_zero, format_number
 from cvxpriv.reports.heatmaps import USED
@@ -332,7 +333,7 @@ def _mechanism(run: Run) -> Section:
         "Each row is a symbol of the data and says with which probability it is sent as which output. Symbols with "
         "equal rows cannot be told apart by U."
     )
-    text = f"{rows} symbols of the data, {columns} outputs."
+    text = f"{counted(rows, 'symbol')} of the data, {counted(columns, 'output')}."
     if len(outputs) < columns:
         different = int((merged.max(axis=0) >= USED).sum())
         text += (

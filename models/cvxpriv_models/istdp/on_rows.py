@@ -9,6 +9,7 @@ import numpy as np
 from cvxpriv.learning.fit import Columns, Fit, Scored
 from cvxpriv.learning.labels import LinearFit
 from cvxpriv.learning.schema import relation_of
+from cvxpriv.numerics.sizes import counted
 from cvxpriv.penalties import penalty_named
 from cvxpriv.privacy import Plan, gaussian_mu
 from cvxpriv.reports.facts import Fact
@@ -73,12 +74,12 @@ class SparseOnRows(Fit):
 
     @property
     def name(self) -> str:
-        return f"this model, {self.run.support.size} columns"
+        return f"this model, {counted(self.run.support.size, 'column')}"
 
     def compared(self, kind: Any, options: Mapping[str, Any]) -> list[Scored]:
         """See `Fit`. The comparison has hardly any penalty."""
         bare = self.model.with_penalty(penalty_named("l2:1e-6")).solve(**{**self.solving, "tol": 1e-6})
-        return [self.score(f"hardly penalised, {bare.support.size} columns", self.linear(bare))]
+        return [self.score(f"hardly penalised, {counted(bare.support.size, 'column')}", self.linear(bare))]
 
     @property
     def summary(self) -> str:

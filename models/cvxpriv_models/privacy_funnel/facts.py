@@ -22,6 +22,7 @@ from cvxpriv.mechanisms.disclosure import Disclosure, statement_of
 from cvxpriv.mechanisms.plots import INFORMATION_PLANE, plot_curve
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.sizes import counted
 from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.formatting import exact_zero, format_number
 from cvxpriv.reports.sliders import Slider
@@ -259,7 +260,7 @@ def _mechanism(run: Run) -> Section:
         "share a column cannot be told apart by it."
     )
     shown = common.heatmap(run.mechanism, run.problem.table, SIDES, caption)
-    return Section("The mechanism P(Y|X)", f"{rows} public symbols, {columns} outputs.", **shown)
+    return Section("The mechanism P(Y|X)", f"{counted(rows, 'public symbol')}, {counted(columns, 'output')}.", **shown)
 
 
 #: Largest number of cells of a table whose page resamples it, and the replicates; Python has no such limit.

@@ -16,6 +16,7 @@ from cvxpriv.learning.fit import Columns, Fit, Scored
 from cvxpriv.learning.labels import LinearFit
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.sizes import counted
 from cvxpriv.privacy import Plan
 from cvxpriv.reports.facts import Fact, Picture, Section, Table
 from cvxpriv.reports.formatting import format_number
@@ -103,7 +104,7 @@ class ConsensusOnRows(Fit):
 
     @property
     def name(self) -> str:
-        return f"consensus of {len(self.run.labels)} nodes"
+        return f"consensus of {counted(len(self.run.labels), 'node')}"
 
     def compared(self, kind: Any, options: Mapping[str, Any]) -> list[Scored]:
         """See `Fit`: all rows in one place, and each node's rows alone, by the same model."""
@@ -124,7 +125,7 @@ class ConsensusOnRows(Fit):
 
     @property
     def summary(self) -> str:
-        return f"A linear model of {len(self.run.labels)} nodes, each with its own rows,"
+        return f"A linear model of {counted(len(self.run.labels), 'node')}, each with its own rows,"
 
     @property
     def layout(self) -> list[Fact]:
@@ -215,7 +216,7 @@ class ConsensusOnRows(Fit):
     def _drawn(self) -> str:
         graph, network = self.placement.graph, graph_named(self.graph)
         kind = str(network) if isinstance(network, Spelling) else Path(self.graph).name
-        return f"{graph.number_of_nodes()} nodes, {graph.number_of_edges()} edges ({kind})"
+        return f"{counted(graph.number_of_nodes(), 'node')}, {counted(graph.number_of_edges(), 'edge')} ({kind})"
 
     @property
     def _counts(self) -> dict[str, int]:
