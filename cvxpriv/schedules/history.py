@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any, Protocol
 
 import numpy as np
@@ -106,7 +107,7 @@ class Stop(Protocol):
     def __call__(
         self, iteration: int, before: Values, after: Values, measured: Mapping[str, Array]
     ) -> npt.NDArray[np.bool_]:
-        """Return a mask of the starts that may stop."""
+        """Return a mask of the starts that may stop, or one answer for all."""
 
 
 @door
@@ -149,7 +150,7 @@ class Never:
         self, iteration: int, before: Values, after: Values, measured: Mapping[str, Array]
     ) -> npt.NDArray[np.bool_]:
         """See `Stop`."""
-        return np.zeros(next(iter(after.values())).shape[0], dtype=bool)
+        return np.zeros(1, dtype=bool)
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,7 @@ class AnyOf:
         self, iteration: int, before: Values, after: Values, measured: Mapping[str, Array]
     ) -> npt.NDArray[np.bool_]:
         """See `Stop`."""
-        return np.asarray(np.any([rule(iteration, before, after, measured) for rule in self.rules], axis=0))
+        return reduce(np.logical_or, [rule(iteration, before, after, measured) for rule in self.rules])
 
 
 @dataclass(frozen=True)
@@ -195,6 +196,8 @@ class Context:
         Their releases so far, with the costs.
     published : list of mapping
         The entries that each of them wrote, in the order of the ledger's steps.
+    released : frozenset of str, optional
+        Entries whose present values are public; None, for all, until a draw claims privacy.
     interrupted : bool
         Set by a keyboard interrupt or by the callback; loops then return their results so far.
     overdue : bool
@@ -209,6 +212,7 @@ class Context:
     noise: Noise = field(default_factory=Noise)
     ledger: list[Release] = field(default_factory=list)
     published: list[Values] = field(default_factory=list)
+    released: frozenset[str] | None = None
     interrupted: bool = False
     overdue: bool = False
     reports: dict[str, LoopReport] = field(default_factory=dict)

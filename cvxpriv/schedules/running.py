@@ -1,7 +1,7 @@
 """The runner of schedules: each kind of step, and loops that follow every start until its own stopping rule holds."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -10,37 +10,61 @@ from cvxpriv.errors import Disagreement, ModelError, PrivacyError
 from cvxpriv.numerics.arrays import Array, Values, put, starts_in, take
 from cvxpriv.numerics.doors import door
 from cvxpriv.schedules.history import Context, LoopReport
-from cvxpriv.schedules.steps import AnyStep, Draw, Loop, Parallel, Public, Sweep, Update, released_by
+from cvxpriv.schedules.steps import AnyStep, Draw, Loop, Parallel, Public, Sweep, Update, parts_of
 
 
 @door
 def run(step: AnyStep, state: Values, context: Context) -> dict[str, Array]:
     """Run a step and return the whole next state; the given state stays as it was.
 
+    From the first draw that claims privacy on, whatever can be seen of a run is a function of released entries:
+    measurements, stops, costs, invariants, and the records of blocks.
+
     Raises
     ------
+    PrivacyError
+        One of these, or a public step, reads what was not released at that moment.
     SolverFailure, Disagreement
         The engine raised it.
     """
+    parts = list(parts_of(step))
+    if context.released is not None or any(isinstance(part, Draw) and not part.flawed for part in parts):
+        known = (part.released for part in parts if isinstance(part, Public))
+        context.released = (context.released or frozenset()).union(*known)
+    return _run(step, state, context)
+
+
+def _run(step: AnyStep, state: Values, context: Context) -> dict[str, Array]:
     match step:
-        case Block():
-            return _run_block(step, state, context)
-        case Update():
-            return {**state, **step.fn(_read(step.reads, state))}
-        case Draw():
-            return {**state, **_run_draw(step, state, context)}
-        case Public():
-            return {**state, **_run_public(step, state, context)}
+        case Block() | Update():
+            done = _run_block(step, state, context) if isinstance(step, Block) else step.fn(_read(step.reads, state))
+            if context.released is not None:
+                context.released -= step.writes
+            return {**state, **done}
+        case Draw() | Public():
+            written = _run_draw(step, state, context) if isinstance(step, Draw) else _run_public(step, state, context)
+            if context.released is not None:
+                context.released |= step.writes
+            return {**state, **written}
         case Sweep():
             return _run_sweep(step, state, context)
         case Parallel():
-            after = dict(state)
-            for part in step.steps:
-                done = run(part, state, context)
-                after.update({name: done[name] for name in part.writes})
-            return after
+            return _run_parallel(step, state, context)
         case Loop():
             return _run_loop(step, state, context)
+
+
+def _run_parallel(parallel: Parallel, state: Values, context: Context) -> dict[str, Array]:
+    after, before = dict(state), context.released
+    released = before
+    for part in parallel.steps:
+        context.released = before
+        done = _run(part, state, context)
+        after.update({name: done[name] for name in part.writes})
+        if released is not None and context.released is not None:
+            released = (released - part.writes) | (context.released & part.writes)
+    context.released = released
+    return after
 
 
 def _read(names: Iterable[str], state: Values) -> dict[str, Array]:
@@ -51,19 +75,29 @@ def _read(names: Iterable[str], state: Values) -> dict[str, Array]:
 
 
 class _Released(dict[str, Array]):
-    """The view of a public step, or of a loop around a draw: it refuses access to anything unreleased."""
+    """The released entries of a state: it refuses access to any other."""
 
-    def __init__(self, known: Values, refusal: str) -> None:
+    def __init__(self, known: Values, reader: str) -> None:
         super().__init__(known)
-        self.refusal = refusal
+        self.reader = reader
 
     def __missing__(self, name: str) -> Array:
-        raise PrivacyError(self.refusal.format(name=name))
+        raise PrivacyError(
+            f"{self.reader} reads {name}, which it does not declare, or which was not released: what is seen of a "
+            "private run would tell of the data; declare it, and release it by a Draw"
+        )
+
+
+def _seen(state: Values, context: Context, reader: str) -> Values:
+    """Return the entries of a state that may be read where the result can be seen: all, if nothing claims privacy."""
+    if context.released is None:
+        return state
+    return _Released({name: value for name, value in state.items() if name in context.released}, reader)
 
 
 def _run_draw(draw: Draw, state: Values, context: Context) -> Values:
     view = _read(draw.reads, state)
-    costs = draw.cost(view) if callable(draw.cost) else draw.cost
+    costs = draw.cost(_seen(view, context, f"the cost of {draw.name!r}")) if callable(draw.cost) else draw.cost
     written = draw.fn(view, context.noise)
     # Each start's output is a release of its own.
     context.ledger += [cost.at(draw.name, context.iteration) for _ in range(starts_in(state)) for cost in costs]
@@ -72,19 +106,17 @@ def _run_draw(draw: Draw, state: Values, context: Context) -> Values:
 
 
 def _run_public(public: Public, state: Values, context: Context) -> Values:
-    refusal = (
-        f"step {public.name!r} reads {{name}}, which it does not declare: a public step sees only what was released"
-    )
-    known = _Released(_read(public.reads, state), refusal)
+    known = _Released(_seen(_read(public.reads, state), context, ""), f"the public step {public.name!r}")
     if isinstance(public.step, Update):
         return public.step.fn(known)
-    done = _run_block(public.step, known, context)
+    done = _run_block(public.step, known, context, public=True)
     return {name: done[name] for name in public.writes}
 
 
-def _run_block(block: Block, state: Values, context: Context) -> dict[str, Array]:
+def _run_block(block: Block, state: Values, context: Context, public: bool = False) -> dict[str, Array]:
     outcome = context.engine.solve(block, _read(block.reads, state))
-    context.history.block(context.iteration, block.name, context.starts, outcome)
+    if public or context.released is None:
+        context.history.block(context.iteration, block.name, context.starts, outcome)
     return {**state, **outcome.values}
 
 
@@ -94,9 +126,9 @@ def _run_sweep(sweep: Sweep, state: Values, context: Context) -> dict[str, Array
         return {**state, **sweep.fused(state)}  # a block with a user's constraint has no exact update
     after = dict(state)
     for step in sweep.steps:
-        after = run(step, after, context)
+        after = _run(step, after, context)
     if context.engine.checks:
-        _assert_invariants(sweep, state, after, context)
+        _assert_invariants(sweep, _seen(state, context, sweep.name), _seen(after, context, sweep.name), context)
     return after
 
 
@@ -109,19 +141,21 @@ def _run_loop(loop: Loop, state: Values, context: Context) -> dict[str, Array]:
     converged = np.zeros(count, dtype=bool)
     active = np.arange(count)
     current = dict(state)
-    seen = _seen_by(loop)
+    reader = f"loop {loop.name!r} (its stop, measure or accept)"
     try:
         for iteration in range(1, loop.limit + 1):
             context.iteration, context.starts = iteration, outer_starts[active]
             begun = time.perf_counter()
             before = take(current, active)
-            after = _one_iteration(loop, before, context, seen)
-            measured = loop.measure(seen(after))
+            seen = _seen(before, context, reader)
+            after = _one_iteration(loop, before, seen, context, reader)
+            measured = loop.measure(_seen(after, context, reader))
             current = put(current, active, after)
             iterations[active] = iteration
             seconds = time.perf_counter() - begun
             context.history.iteration(iteration, loop.name, context.starts, context.engine.name, measured, seconds)
-            finished = loop.stop(iteration, seen(before), seen(after), measured)
+            answer = loop.stop(iteration, seen, _seen(after, context, reader), measured)
+            finished = np.broadcast_to(answer, active.shape)
             converged[active[finished]] = True
             active = active[~finished]
             if context.callback is not None and context.callback(loop.name, iteration, measured):
@@ -139,29 +173,19 @@ def _run_loop(loop: Loop, state: Values, context: Context) -> dict[str, Array]:
     return current
 
 
-def _seen_by(loop: Loop) -> Callable[[Values], Values]:
-    """Return the state as the loop's own functions see it: all of it, or around a draw the released entries."""
-    released = released_by(loop.body)
-    if released is None:
-        return lambda state: state
-    refusal = (
-        f"loop {loop.name!r} draws noise, and its stop, measure or accept reads {{name}}, which was not released: when "
-        "it ends, or what it measures, would tell of the data; read released entries, or release this one by a Draw"
-    )
-    return lambda state: _Released({name: state[name] for name in released if name in state}, refusal)
-
-
 def _one_iteration(
-    loop: Loop, before: dict[str, Array], context: Context, seen: Callable[[Values], Values]
+    loop: Loop, before: dict[str, Array], seen: Values, context: Context, reader: str
 ) -> dict[str, Array]:
+    known = context.released
     if loop.accelerate is None:
-        after = run(loop.body, before, context)
+        after = _run(loop.body, before, context)
     else:
-        after = dict(loop.accelerate(lambda state: run(loop.body, state, context), before, context.iteration))
+        after = dict(loop.accelerate(lambda state: _run(loop.body, state, context), before, context.iteration))
     if loop.accept is not None:
-        taken = loop.accept(seen(before), seen(after))
+        taken = loop.accept(seen, _seen(after, context, reader))
         if not taken.all():
             after = put(before, np.flatnonzero(taken), take(after, np.flatnonzero(taken)))
+            context.released = None if context.released is None or known is None else context.released & known
     return after
 
 

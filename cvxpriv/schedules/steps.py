@@ -65,8 +65,8 @@ class Draw:
     reads, writes : frozenset of str
         Names of entries. The written ones are released: a `Public` step may read them.
     cost : sequence of Release, or callable
-        Its entries in the ledger, or a function of the entries read that returns them. At least one: a draw without
-        cost is a `Public` step.
+        Its entries in the ledger, or a function of the released ones of the entries read that returns them. At least
+        one: a draw without cost is a `Public` step.
 
     Raises
     ------
@@ -214,8 +214,8 @@ class Parallel(_Several):
 class Loop:
     """Repeat a body until each start's stopping rule holds.
 
-    Around a draw, `stop`, `measure` and `accept` see released entries alone (`released_by`): anyone who sees the result
-    knows when a loop ended, and its measurements.
+    Beside a draw, also one outside of the loop, `stop`, `measure` and `accept` see released entries alone: anyone who
+    sees the result knows when a loop ended, and its measurements.
 
     Attributes
     ----------
@@ -274,25 +274,3 @@ def parts_of(step: AnyStep) -> Iterator[Block | Update | Draw | Public]:
 def draws(step: AnyStep) -> bool:
     """Return whether a step, or any step in it, draws noise."""
     return any(isinstance(part, Draw) for part in parts_of(step))
-
-
-def released_by(step: AnyStep) -> frozenset[str] | None:
-    """Return the entries that a loop around a step may read; None stands for all, where nothing in it claims privacy.
-
-    Beside a draw these are the entries that draws and public steps write and those that public steps declare public
-    from the start, minus the entries that any other step writes.
-    """
-    parts = list(parts_of(step))
-    if all(part.flawed for part in parts if isinstance(part, Draw)):
-        return None
-    known: set[str] = set()
-    private: set[str] = set()
-    for part in parts:
-        match part:
-            case Draw():
-                known |= part.writes
-            case Public():
-                known |= part.writes | part.released
-            case _:
-                private |= part.writes
-    return frozenset(known - private)

@@ -269,45 +269,89 @@ def test_a_release_that_is_not_gaussian_enters_the_ledger_with_the_epsilon_of_th
     draw = Draw(
         "release",
         lambda view, noise: {"x": view["x"] / 2.0},
+        frozenset({"x", "turn"}),
         frozenset({"x"}),
-        frozenset({"x"}),
-        cost=lambda view: [Release(epsilon=float(view["x"][0]))],
+        cost=lambda view: [Release(epsilon=1.0 / float(view["turn"][0]))],
     )
-    context = Context(ClosedForm())
-    run(Loop(draw, Never(), 2, lambda state: {}), {"x": np.array([1.0])}, context)
+    on = Update("on", lambda view: {"turn": view["turn"] + 1.0}, frozenset({"turn"}), frozenset({"turn"}))
+    context, start = Context(ClosedForm()), {"x": np.array([1.0]), "turn": np.zeros(1)}
+    run(Loop(Sweep([Public(on, on.reads), draw]), Never(), 2, lambda state: {}), start, context)
     assert [(entry.mu, entry.epsilon) for entry in context.ledger] == [(None, 1.0), (None, 0.5)]
 
 
-def _guarded(stop: Stop, measure: Measure, accept: Any = None, cost: Release | None = None) -> Loop:
+def _private(name: str) -> Update:
+    return Update(name, lambda view: {"secret": view["secret"] / 2.0}, frozenset({"secret"}), frozenset({"secret"}))
+
+
+def _secret(state: Values) -> dict[str, Array]:
+    return {"size": state["secret"][:, 0]}
+
+
+def _guarded(
+    stop: Stop = Never(),
+    measure: Measure = lambda state: {},
+    accept: Any = None,
+    cost: Any = (Release(mu=0.5),),
+    invariants: Any = (),
+    more: Any = (),
+) -> Loop:
     """A loop around a draw, with a private entry `secret` that an update at home changes, and a released one."""
     draw = Draw(
         "release",
         lambda view, noise: {"released": view["secret"] + 1.0},
         frozenset({"secret"}),
         frozenset({"released"}),
-        [cost or Release(mu=0.5)],
+        cost,
     )
-    home = Update("home", lambda view: {"secret": view["secret"] / 2.0}, frozenset({"secret"}), frozenset({"secret"}))
     after = Public(Update("after", _doubled, frozenset({"released"}), frozenset({"after"})), frozenset({"released"}))
-    return Loop(Sweep([home, draw, after]), stop, 3, measure, accept)
+    return Loop(Sweep([*more, _private("home"), draw, after], invariants=invariants), stop, 3, measure, accept)
 
 
 _SECRET = {"secret": np.ones((1, 1)), "released": np.zeros((1, 1)), "after": np.zeros((1, 1))}
+#: One reader of each kind: whatever shows in a result, a ledger, a history, an exception or the number of passes.
+_PEEKS = {
+    "measure": _guarded(measure=_secret),
+    "stop": _guarded(Moved("secret", 1e-3)),
+    "one of several stops": _guarded(AnyOf((Never(), Moved("secret", 1e-3)))),
+    "accept": _guarded(accept=lambda before, after: after["secret"][:, 0] < 1.0),
+    "cost": _guarded(cost=lambda view: [Release(mu=float(view["secret"][0, 0]))]),
+    "invariant": _guarded(invariants=[Invariant("small", lambda before, after: after["secret"][:, 0], 0.1)]),
+    "measure of a loop at home": _guarded(more=[Loop(_private("inner"), Never(), 2, _secret)]),
+    "stop of a loop at home": _guarded(more=[Loop(_private("inner"), Moved("secret", 0.3), 9, lambda state: {})]),
+    "loop before the draw": Sweep([Loop(_private("inner"), Never(), 2, _secret), _guarded()]),
+    "loop after the draw": Sweep([_guarded(), Loop(_private("inner"), Never(), 2, _secret)]),
+    "loop around the loop": Loop(_guarded(), Never(), 2, _secret),
+    "public step that calls a private entry public": _guarded(
+        more=[_private("home"), Public(Update("x", _secret, frozenset({"secret"}), frozenset()), frozenset({"secret"}))]
+    ),
+    "an entry before its draw": Loop(
+        Draw("half", lambda view, _: {"secret": view["secret"]}, *[frozenset({"secret"})] * 2, [Release(mu=0.5)]),
+        Moved("secret", 1e-3),
+        2,
+        lambda state: {},
+    ),
+    "a snapshot before its draw": Parallel(
+        [
+            Draw("half", lambda view, _: {"secret": view["secret"]}, *[frozenset({"secret"})] * 2, [Release(mu=0.5)]),
+            Loop(Sweep([]), Never(), 1, _secret),
+        ]
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    "loop",
-    [
-        _guarded(Never(), lambda state: {"size": state["secret"][:, 0]}),
-        _guarded(Moved("secret", 1e-3), lambda state: {}),
-        _guarded(AnyOf((Never(), Moved("secret", 1e-3))), lambda state: {}),
-        _guarded(Never(), lambda state: {}, lambda before, after: after["secret"][:, 0] < 1.0),
-    ],
-    ids=["measure", "stop", "one of several stops", "accept"],
-)
-def test_beside_a_draw_a_loop_that_reads_what_was_not_released_is_refused(loop: Loop) -> None:
-    with pytest.raises(PrivacyError, match="'loop' draws noise, and its stop, measure or accept reads secret"):
-        run(loop, _SECRET, context())
+@pytest.mark.parametrize("kind", _PEEKS)
+def test_beside_a_draw_whatever_shows_reads_nothing_that_was_not_released(kind: str) -> None:
+    with pytest.raises(PrivacyError, match="reads secret, which .* was not released"):
+        run(_PEEKS[kind], _SECRET, context(engine_named("checked")))
+
+
+def test_a_run_after_a_draw_is_beside_it_and_blocks_at_home_leave_no_record() -> None:
+    here = context()
+    run(Sweep([Loop(_private("nothing is released yet"), Never(), 1, lambda state: {}), _guarded()]), _SECRET, here)
+    with pytest.raises(PrivacyError, match="reads secret"):
+        run(Loop(_private("inner"), Never(), 2, _secret), _SECRET, here)
+    run(projection(), {"y": TARGET[None]}, here)
+    assert "project" not in {record.block for record in here.history.records}
 
 
 def test_beside_a_draw_a_loop_may_read_what_was_released_or_follows_from_it() -> None:
@@ -319,7 +363,7 @@ def test_beside_a_draw_a_loop_may_read_what_was_released_or_follows_from_it() ->
 
 
 def test_a_loop_whose_draws_claim_nothing_may_read_everything() -> None:
-    loop = _guarded(Never(), lambda state: {"size": state["secret"][:, 0]}, cost=Release(mu=0.5, flaw="as printed"))
+    loop = _guarded(Never(), lambda state: {"size": state["secret"][:, 0]}, cost=[Release(mu=0.5, flaw="as printed")])
     assert run(loop, _SECRET, context())["secret"].tolist() == [[0.125]]
 
 
