@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import networkx as nx
 import numpy as np
 import pytest
 from cvxpriv_models.recycled_admm import RecycledADMM, algorithm, blocks
-from cvxpriv_models.recycled_admm.blocks import odd_step
+from cvxpriv_models.recycled_admm.blocks import kinked, odd_step
 from cvxpriv_models.recycled_admm.conditions import Operators
 from cvxpriv_models.recycled_admm.graph import dual_step, edge_weights, even_step, pull, reach
 from scipy import sparse
@@ -17,6 +18,7 @@ from scipy.optimize import minimize
 from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.errors import NotConverged, PrivacyError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.penalties import GroupLasso
 from cvxpriv.schedules.history import Context
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Public, Update
@@ -221,3 +223,22 @@ def test_all_nodes_at_once_is_the_same_as_one_after_the_other(variant: str) -> N
     together, one_by_one = (run(step, state, Context(ClosedForm())) for step in (sweep, replace(sweep, fused=None)))
     for name in ("odd", "gradient", "loss"):
         assert together[name] == pytest.approx(one_by_one[name], abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("loss", "penalty"),
+    [
+        *(("logistic", one) for one in ("l1", "nonneg", GroupLasso([[0, 1, 2], [3, 4]]))),
+        ("smoothed-hinge", "elastic-net:1:0.5"),
+    ],
+)
+def test_a_step_with_kinks_ends_where_a_move_stands_still_whatever_the_condition(loss: str, penalty: Any) -> None:
+    rng, size = np.random.default_rng(1), 12
+    rows = rng.normal(size=(100, size)) * np.geomspace(1.0, 10.0**-2.5, size)  # a condition number of 10^5
+    labels = np.sign(rows @ rng.normal(size=size) + rng.normal(size=100))
+    model = RecycledADMM(nx.complete_graph(2), [(rows, labels)] * 2, loss=loss, penalty=penalty, reg=5.0, C=100.0)
+    step = kinked(model.problem.of_node(0), 3.0 * rng.normal(size=size), 1e-3)
+    f = step.least(np.zeros(size))
+    assert np.abs(step.move(f) - f).max() <= 1e-13 * (1.0 + np.abs(f).max())
+    nearby = f + 1e-3 * rng.normal(size=(50, size))
+    assert step.height(f) <= min(map(step.height, map(step.move, nearby))) * (1.0 + 1e-14)

@@ -9,7 +9,7 @@ import pytest
 
 from cvxpriv.blocks.engines import DCP, Checked, ClosedForm, engine_named
 from cvxpriv.errors import Disagreement, ModelError, PrivacyError
-from cvxpriv.numerics.arrays import Values
+from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.privacy import Noise, Release
 from cvxpriv.schedules.history import AnyOf, Below, Context, Moved, Never, Stop
 from cvxpriv.schedules.running import run
@@ -279,6 +279,9 @@ def test_a_release_that_is_not_gaussian_enters_the_ledger_with_the_epsilon_of_th
     assert [(entry.mu, entry.epsilon) for entry in context.ledger] == [(None, 1.0), (None, 0.5)]
 
 
+NEVER, ONCE = Never(), (Release(mu=0.5),)
+
+
 def _private(name: str) -> Update:
     return Update(name, lambda view: {"secret": view["secret"] / 2.0}, frozenset({"secret"}), frozenset({"secret"}))
 
@@ -288,10 +291,10 @@ def _secret(state: Values) -> dict[str, Array]:
 
 
 def _guarded(
-    stop: Stop = Never(),
+    stop: Stop = NEVER,
     measure: Measure = lambda state: {},
     accept: Any = None,
-    cost: Any = (Release(mu=0.5),),
+    cost: Any = ONCE,
     invariants: Any = (),
     more: Any = (),
 ) -> Loop:

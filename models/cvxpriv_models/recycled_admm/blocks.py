@@ -12,12 +12,11 @@ import numpy as np
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Declaration
-from cvxpriv.errors import NotConverged
 from cvxpriv.numerics.arrays import Array, Values, each_start
 from cvxpriv.schedules.steps import Public, Sweep, Update
 
 from .graph import dual_step, edge_weights, even_step, pull, reach
-from .newton import least
+from .newton import Kinked, least
 from .problem import Problem
 
 #: Entries of a pass that neighbours know: its even step reads nothing else.
@@ -122,7 +121,7 @@ def odd_block(problem: Problem, node: int, variant: str) -> Block:
     def exact(view: Values) -> Values:
         given, start = parameters(view), view["odd"][node]
         if problem.ridge is None:
-            return written(proximal_odd_step(own, given["slope"], float(given["reach"]), start), view)
+            return written(kinked(own, given["slope"], float(given["reach"])).least(start), view)
         nothing = np.zeros((1, problem.features))  # neighbours and multipliers are in the slope
         found = odd_step(own, nothing, nothing, given["slope"][None], given["reach"][None, None], start[None])
         return rows(view, found.f[0], found.gradient[0], found.loss[0])
@@ -131,7 +130,7 @@ def odd_block(problem: Problem, node: int, variant: str) -> Block:
         if problem.ridge is not None:
             return values
         given = parameters(view)
-        return {"f": proximal_move(own, values["f"], given["slope"], float(given["reach"]))}
+        return {"f": kinked(own, given["slope"], float(given["reach"])).move(values["f"])}
 
     return Block(
         name=f"f/{node}",
@@ -193,34 +192,8 @@ def carry() -> Update:
     return Update("carry", lambda state: {"f": state["odd"]}, frozenset({"odd"}), frozenset({"f"}))
 
 
-LIMIT = 20_000
-#: Rounding of a move, as a part of the terms that cancel.
-PRECISION = 1e-14
-
-
-def proximal_move(own: Problem, f: Array, slope: Array, span: float) -> Array:
-    """Return one proximal gradient step from f, (d,), on O(f) + slope'f + span ||f||^2.
-
-    It lowers the objective, and puts coordinates that belong on a kink of R exactly there.
-
-    `own`: The problem of one node. `f`, `slope`: (d,). `span`: sum_j eta_ij.
-    """
-    length = 1.0 / (float(own.smoothness[0]) + 2.0 * span)
-    gradient = own.loss_gradients(f[None])[0] + slope + 2.0 * span * f
-    return own.penalty.prox(f - length * gradient, length * own.reg)
-
-
-def proximal_odd_step(own: Problem, slope: Array, span: float, start: Array) -> Array:
-    """Return the least of O(f) + slope'f + span ||f||^2, (d,); see `proximal_move`."""
-    condition = 1.0 + float(own.smoothness[0]) / (2.0 * span)
-    momentum = (np.sqrt(condition) - 1.0) / (np.sqrt(condition) + 1.0)
-    scale = 1.0 + float(np.linalg.norm(slope)) / (2.0 * span)
-    f = ahead = start
-    for _ in range(LIMIT):
-        upcoming = proximal_move(own, ahead, slope, span)
-        if np.linalg.norm(upcoming - ahead) <= PRECISION * (scale + np.linalg.norm(upcoming)):
-            return upcoming
-        f, ahead = upcoming, upcoming + momentum * (upcoming - f)
-    raise NotConverged(
-        f"the proximal step still moves after {LIMIT} steps, at a condition number of {condition:.1g}: raise eta"
-    )
+def kinked(own: Problem, slope: Array, span: float) -> Kinked:
+    """Return O(f) + slope'f + span ||f||^2 of one node, `slope` (d,), whose R is no square."""
+    steepest = float(own.smoothness[0]) + 2.0 * span
+    data = own.rows, own.y, own.loss, own.row_weights, own.penalty, own.reg
+    return Kinked(*data, slope, 2.0 * span, steepest)

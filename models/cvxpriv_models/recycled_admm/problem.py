@@ -8,13 +8,10 @@ from functools import cached_property
 from itertools import islice
 from typing import Any, cast
 
-import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from cvxpriv.blocks.block import Block
-from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.errors import DataError, ModelError, shown
 from cvxpriv.learning.labels import LARGEST, signed_labels
 from cvxpriv.learning.learning_model import random_scale
@@ -25,7 +22,7 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties import Loss, Penalty, convex_penalty, loss_named
 
 from .graph import Network
-from .newton import centralised
+from .newton import centralised, centralised_kinked
 from .rows import Part, Rows
 
 #: reg, unless it is named, over C N: the weight of (1/2)||f||^2 beside the mean loss of a row. RADMM section VIII has
@@ -180,37 +177,10 @@ class Problem:
 
     @cached_property
     def optimum(self) -> Array:
-        """The centralised optimum f_c of (1), (d,): exact Newton, or a cone solver where R is no square."""
+        """The centralised optimum f_c of (1), (d,): by exact Newton."""
         if self.ridge is not None:
             return centralised(self.rows, self.y, self.loss, self.row_weights, self.nodes * self.ridge)
-        return _by_solver(self)
-
-
-def _by_solver(problem: Problem) -> Array:
-    """Return the centralised optimum, (d,), by cone solvers."""
-
-    def declare(structure: object) -> Declaration:
-        f = cp.Variable(problem.features, name="f")
-        cost, inside = problem.penalty.expression(f)
-        objective = problem.reg * cost
-        for node, design in enumerate(problem.rows.parts):
-            y = problem.rows.of_node(problem.y, node)
-            objective += problem.C / y.size * cp.sum(problem.loss.of_rows(design, f, y))
-        return Declaration(
-            cp.Minimize(objective), {f"X[{index}]": one for index, one in enumerate(inside)}, variables={"f": f}
-        )
-
-    everything = Block(
-        name="centralised",
-        reads=frozenset(),
-        writes=frozenset({"f"}),
-        declare=declare,
-        parameters=lambda view: {},
-        embed=lambda point, at: {"f": point["f"]},
-        repair=lambda values, view: {"f": problem.penalty.prox(values["f"], 0.0)},
-        write=lambda solution, view: {"f": solution.values["f"]},
-    )
-    return np.asarray(everything.solve({})[0]["f"])
+        return centralised_kinked(self.rows, self.y, self.loss, self.row_weights, self.penalty, self.reg)
 
 
 def checked_rows(name: str, rows: Any) -> Part:
