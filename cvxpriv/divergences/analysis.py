@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 import mpmath
 import numpy as np
@@ -182,11 +182,18 @@ def _limit(text: str, f: Node, direction: int) -> float:
 
 
 def _not_convex(text: str, found: Convexity, branches: Branches, unit: Fraction) -> ModelError:
-    curvature = found.curvature * float(unit)
-    at_kink = any(float(t) == found.t for t in branches.at) and found.cells == 0
+    t = _written(found.t)
+    at_kink = any(one == found.t for one in branches.at)
+    size = _written(abs(found.curvature) * mpmath.mpf(unit.numerator) / unit.denominator)
     what = (
-        f"its slope falls by {-curvature:.6g} at t={found.t:.6g}"
+        f"f'' < 0 from t={t} on"
+        if mpmath.isinf(found.curvature)
+        else f"its slope falls by {size} at t={t}"
         if at_kink
-        else f"f''({found.t:.6g}) = {curvature:.6g}"
+        else f"f''({t}) = -{size}"
     )
     return ModelError(f"f={text!r} is not convex: {what}. Only a convex f makes a divergence")
+
+
+def _written(value: Any) -> str:
+    return f"{float(value):.6g}" if value == 0 or 0.0 < abs(float(value)) < np.inf else str(mpmath.nstr(value, 6))

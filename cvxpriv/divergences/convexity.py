@@ -1,10 +1,11 @@
 """Convexity of f: a proof by exact or interval arithmetic, a point that refutes it, or neither.
 
-f'' of f on (0, 1], and of its adjoint s f(1/s) on (0, 1] for the rest, are enclosed on intervals that are cut in two
-until each is seen not to be negative. Between breakpoints only: at a breakpoint the slope must not fall.
+Expansions give the sign of f'' near 0 and near infinity. Between, f'' of f and of its adjoint s f(1/s) are enclosed on
+intervals that are cut in two until each is seen not to be negative. At a breakpoint the slope must not fall.
 """
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Literal
 
 import mpmath
@@ -12,16 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from cvxpriv.divergences.breakpoints import Branches
+from cvxpriv.divergences.expansions import END_INFINITY, END_ZERO, settled
 from cvxpriv.divergences.intervals import INTERVALS, Interval
-from cvxpriv.divergences.jets import DIGITS, MANY_DIGITS, constant_value, jet
+from cvxpriv.divergences.jets import DIGITS, MANY_DIGITS, jet
 from cvxpriv.divergences.rational import bend_at_least_zero
-from cvxpriv.divergences.spellings import cleared, expanded, spellings, split, spread
+from cvxpriv.divergences.spellings import cleared, spellings, spread
 from cvxpriv.divergences.tree import (
-    ONE,
-    Call,
     Node,
-    Number,
-    Product,
     Sum,
     T,
     add,
@@ -34,12 +32,18 @@ from cvxpriv.divergences.tree import (
 )
 from cvxpriv.numerics.arrays import Array
 
-#: (0, 1] is first cut at these places; then each undecided interval is halved, up to these numbers of rounds and
+#: (0, inf) is first cut at these places; then each undecided interval is halved, up to these numbers of rounds and
 #: intervals.
-STARTS = np.concatenate([[0.0], np.geomspace(1e-30, 1e-12, 37)[:-1], np.geomspace(1e-12, 1.0, 241)])
+STARTS = 10.0 ** np.concatenate(
+    [np.linspace(-30, -12, 37)[:-1], np.linspace(-12, 12, 481), np.linspace(12, 30, 37)[1:]]
+)
 ROUNDS, MOST_CELLS = 36, 3_000
 #: Number of rounds that are left once there are more intervals than that, and only the worst are followed.
 LAST_ROUNDS = 8
+#: The number of rounds left at which f'' may touch 0 at a number of at most this denominator.
+TOUCHING_ROUND, MOST_DENOMINATOR = ROUNDS - 8, 32
+#: Largest x of an expansion that holds beyond e^x, and below e^-x, that doubles reach.
+FARTHEST = 512
 #: A slope that falls by more than this, of an f of size 1, falls not by rounding, in 60 digits.
 NEGATIVE = mpmath.mpf(10) ** -30
 #: Shares of an interval, and powers of ten, at which an f is looked at that is straight elsewhere.
@@ -56,13 +60,14 @@ class Convexity:
 
     `verdict`: {"proved", "refuted", "not refuted"}.
     `cells`: Number of intervals that were examined; 0 where f'' is rational and decided exactly.
-    `t`, `curvature`: A point where f is not convex, and its f'' there, or the fall of its slope.
+    `t`, `curvature`: A point where f is not convex, and its f'' there, or the fall of its slope. Beyond what a double
+    holds t is a number of mpmath, and the curvature -inf where only its sign is known.
     """
 
     verdict: Literal["proved", "refuted", "not refuted"]
     cells: int = 0
-    t: float = np.nan
-    curvature: float = np.nan
+    t: Any = np.nan
+    curvature: Any = np.nan
 
 
 def adjoint(f: Node) -> Node:
@@ -82,55 +87,70 @@ def convexity_of(branches: Branches) -> Convexity:
     for index, t in enumerate(branches.at):
         fall = branches.jump(index)
         if fall < -NEGATIVE:
-            return Convexity("refuted", 0, float(t), float(fall))
+            return Convexity("refuted", 0, t, fall)
     cells, proved = 0, branches.complete
     bounds = [0.0, *map(float, branches.at), np.inf]
     for low, high, tree in zip(bounds, bounds[1:], branches.trees, strict=False):
         exact = bend_at_least_zero(tree, low, high)
         if exact is not None and exact[0]:
             continue
-        for start, end, inverse in ((low, min(high, 1.0), False), (_below(high), min(_below(low), 1.0), True)):
-            if start >= end:
-                continue
-            found = _on_interval(tree, start, end, inverse)
-            cells += found.cells
-            if found.verdict == "refuted":
-                return found
-            proved = proved and found.verdict == "proved"
+        found = _on_interval(tree, low, high)
+        if found.verdict == "refuted":
+            return found
         if exact is not None:
-            return Convexity("refuted", cells, exact[1], float(second_derivative(tree, exact[1]) or 0.0))
+            return Convexity("refuted", found.cells, exact[1], second_derivative(tree, exact[1]) or 0.0)
+        cells, proved = cells + found.cells, proved and found.verdict == "proved"
     return Convexity("proved" if proved else "not refuted", cells)
 
 
-def _below(t: float) -> float:
-    return 0.0 if np.isinf(t) else np.inf if t == 0.0 else 1.0 / t
-
-
-def _on_interval(tree: Node, start: float, end: float, inverse: bool) -> Convexity:
-    one, other = (adjoint(tree), tree) if inverse else (tree, adjoint(tree))
-    near = settled_near_zero(expanded(one)) if start == 0.0 else 0.0
-    inside = STARTS[(max(start, near) < STARTS) & (end > STARTS)]
-    ends = np.concatenate([[max(start * (1.0 - 1e-15), near)], inside, [end * (1.0 + 1e-15)]])
-    low, high = ends[:-1], ends[1:]
-    several = [*((spelt, False) for spelt in spellings(one)), *((spelt, True) for spelt in spellings(other))]
+def _on_interval(tree: Node, low: float, high: float) -> Convexity:
+    """Return whether f'' >= 0: by expansions at 0, at infinity and where f'' is 0, and by intervals elsewhere."""
+    start, end, fallen = low * (1.0 - 1e-15), high * (1.0 + 1e-15), None
+    for place in [END_ZERO] * (low == 0.0) + [END_INFINITY] * (high == np.inf):
+        holds, x = settled(tree, place) or (True, FARTHEST + 1)
+        t = mpmath.exp(-x if place == END_ZERO else x)
+        if not holds:
+            fallen = t, (second_derivative(tree, t) if x <= FARTHEST else None) or -mpmath.inf
+        elif x <= FARTHEST:
+            start, end = (float(t), end) if place == END_ZERO else (start, float(t))
+    ends = np.concatenate([[start], STARTS[(start < STARTS) & (end > STARTS)], [end]])
+    lows, highs = ends[:-1], ends[1:]
+    several = [*((spelt, False) for spelt in spellings(tree)), *((spelt, True) for spelt in spellings(adjoint(tree)))]
     cells, left, proved = 0, ROUNDS, True
     while left:
         left -= 1
-        cells += low.size
-        least, most = _enclosed(several, low, high)
+        cells += lows.size
+        least, most = _enclosed(several, lows, highs)
         open_ = ~(least >= 0.0)
-        low, high, most = low[open_], high[open_], most[open_]
-        refuted = _refuted(tree, low, high, most, inverse, every=left == ROUNDS - 1)
+        if left == TOUCHING_ROUND:
+            open_ &= ~_touching(tree, lows, highs, open_)
+        lows, highs, most = lows[open_], highs[open_], most[open_]
+        refuted = _refuted(tree, lows, highs, most, every=left == ROUNDS - 1)
         if refuted is not None:
             return Convexity("refuted", cells, *refuted)
-        if not low.size:
+        if fallen is not None and left < ROUNDS - 4:
+            return Convexity("refuted", cells, *fallen)
+        if not lows.size:
             return Convexity("proved" if proved else "not refuted", cells)
-        if low.size > MOST_CELLS:
+        if lows.size > MOST_CELLS:
             kept = np.argsort(most, kind="stable")[:MOST_CELLS]
-            low, high, left, proved = low[kept], high[kept], min(left, LAST_ROUNDS), False
-        low, high, cut = _halved(low, high)
+            lows, highs, left, proved = lows[kept], highs[kept], min(left, LAST_ROUNDS), False
+        lows, highs, cut = _halved(lows, highs)
         proved = proved and cut
     return Convexity("not refuted", cells)
+
+
+def _touching(tree: Node, low: Array, high: Array, open_: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Return which intervals lie about a rational number where f'' is 0, and is known not to be negative beside it."""
+    found = np.full(low.shape, False)
+    for k in np.flatnonzero(open_):
+        place = _rational(_middle(low[k], high[k]))
+        if found[k] or not low[k] <= place <= high[k] or second_derivative(tree, float(place)) != 0:
+            continue
+        sides = [settled(tree, place, side) for side in (-1, 1)]
+        reach = min(float(np.exp(-side[1])) if side is not None and side[0] else 0.0 for side in sides)
+        found |= (low >= float(place) - reach) & (high <= float(place) + reach)
+    return found
 
 
 def _enclosed(several: list[tuple[Node, bool]], low: Array, high: Array) -> tuple[Array, Array]:
@@ -148,40 +168,42 @@ def _enclosed(several: list[tuple[Node, bool]], low: Array, high: Array) -> tupl
     return least, most
 
 
+def _middle(low: float, high: float) -> float:
+    return high * 1e-4 if low == 0.0 else low * 1e4 if high == np.inf else float(np.sqrt(low) * np.sqrt(high))
+
+
+def _rational(t: float) -> Fraction:
+    """Return the number near t at which f'' may touch 0."""
+    return Fraction(t).limit_denominator(MOST_DENOMINATOR)
+
+
 def _halved(low: Array, high: Array) -> tuple[Array, Array, bool]:
     """Return each interval in two; those as narrow as doubles allow are left out, and the last entry reports it."""
-    wide = (low > 0.0) & (high > 2.0 * low)
-    with np.errstate(all="ignore"):
-        middle = np.where(
-            wide, np.sqrt(low) * np.sqrt(high), np.where(low > 0.0, low + (high - low) / 2.0, high * 1e-4)
-        )
+    middle = np.array([_middle(*one) for one in zip(low, high, strict=True)])
+    with np.errstate(invalid="ignore"):
+        middle = np.where(high < 2.0 * low, low + (high - low) / 2.0, middle)
     apart = (middle > low) & (middle < high)
     low, middle, high = low[apart], middle[apart], high[apart]
     return np.concatenate([low, middle]), np.concatenate([middle, high]), bool(apart.all())
 
 
-def _refuted(
-    tree: Node, low: Array, high: Array, most: Array, inverse: bool, every: bool
-) -> tuple[float, float] | None:
+def _refuted(tree: Node, low: Array, high: Array, most: Array, every: bool) -> tuple[float, Any] | None:
     """Return a point where f'' is negative in many digits, first from the enclosures, then from the middle of some.
+    A fraction beside the middle is tried, too.
 
     `every`: Look at the middle of each interval: enclosures that exceed what doubles hold give no order.
     """
-    if not low.size:
-        return None
+    middle = np.array([_middle(*one) for one in zip(low, high, strict=True)])
     certain = np.flatnonzero(most < 0.0)
-    nearest = certain[np.argsort(np.abs(np.log(np.maximum(high[certain], 1e-300))), kind="stable")][:2]
+    nearest = certain[np.argsort(np.abs(np.log(middle[certain])), kind="stable")][:2]
     order: npt.NDArray[np.intp] = np.concatenate(
         [nearest, np.argsort(most, kind="stable")[: None if every else CANDIDATES]]
     )
-    for k in order:
-        middle = float(np.sqrt(low[k] * high[k])) if low[k] > 0.0 else float(high[k]) / 2.0
-        if middle <= 0.0:
-            continue
-        t = 1.0 / middle if inverse else middle
+    beside = ((low[k], float(_rational(middle[k])), high[k]) for k in order[:CANDIDATES])
+    for t in [*map(float, middle[order]), *(t for least, t, greatest in beside if least <= t <= greatest)]:
         curvature = second_derivative(tree, t)
         if curvature is not None and curvature < 0:
-            return t, float(curvature)
+            return t, curvature
     return None
 
 
@@ -212,62 +234,3 @@ def bends(branches: Branches) -> tuple[bool, ...]:
         bent = (second_derivative(tree, t) for t in points)
         found.append(any(one is not None and one != 0 and mpmath.isfinite(one) for one in bent))
     return tuple(found)
-
-
-#: Coefficient c by (a, k).
-Terms = dict[tuple[mpmath.mpf, int], mpmath.mpf]
-
-
-def settled_near_zero(tree: Node) -> float:
-    """Return an end > 0 such that f'' > 0 on (0, end]; 0 where the leading term does not show it.
-
-    >>> from cvxpriv.divergences.parsing import line_of
-    >>> settled_near_zero(line_of("t*log(t)").f) > 0, settled_near_zero(line_of("log(t)").f)
-    (True, 0.0)
-    """
-    with mpmath.workdps(DIGITS):
-        terms = _terms(tree)
-        if terms is None:
-            return 0.0
-        bend = {pair: c for pair, c in _slope(_slope(terms)).items() if abs(c) > mpmath.mpf(10) ** -40}
-        if not bend:
-            return 0.0
-        (a, k) = first = min(bend, key=lambda pair: (pair[0], -pair[1]))
-        if bend[first] * (-1) ** k < 0:  # log t is negative there
-            return 0.0
-        others = [(b - a, m - k, abs(c)) for (b, m), c in bend.items() if (b, m) != first]
-        for decade in range(1, 301):
-            end = mpmath.mpf(10) ** -decade
-            depth = -mpmath.log(end)
-            falling = all(b == 0 or m <= 0 or depth >= m / b for b, m, _ in others)
-            if falling and sum(c * end**b * depth**m for b, m, c in others) < abs(bend[first]) * (
-                1 - mpmath.mpf(10) ** -20
-            ):
-                return float(end)
-        return 0.0
-
-
-def _terms(tree: Node) -> Terms | None:
-    found: Terms = {}
-    for term, factor in linear(tree).items():
-        fixed, rest = split(term)
-        a, k = mpmath.mpf(0), 0
-        for base, exponent in () if rest == ONE else rest.factors if isinstance(rest, Product) else ((rest, ONE),):
-            whole = isinstance(exponent, Number) and exponent.value.denominator == 1 and exponent.value > 0
-            if base == T:
-                a = constant_value(exponent)
-            elif base == Call("log", (T,)) and whole:
-                k = int(constant_value(exponent))
-            else:
-                return None
-        found[a, k] = found.get((a, k), mpmath.mpf(0)) + fixed * factor.numerator / factor.denominator
-    return found
-
-
-def _slope(terms: Terms) -> Terms:
-    found: Terms = {}
-    for (a, k), c in terms.items():
-        for pair, size in (((a - 1, k), a * c), ((a - 1, k - 1), k * c)):
-            if size:
-                found[pair] = found.get(pair, mpmath.mpf(0)) + size
-    return found

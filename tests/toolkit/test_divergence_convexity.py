@@ -12,7 +12,8 @@ import pytest
 from cvxpriv.divergences import FDivergence
 from cvxpriv.divergences.analysis import EXACT
 from cvxpriv.divergences.breakpoints import branches_of, roots_of
-from cvxpriv.divergences.convexity import adjoint, bends, convexity_of, second_derivative, settled_near_zero
+from cvxpriv.divergences.convexity import adjoint, bends, convexity_of, second_derivative
+from cvxpriv.divergences.expansions import END_INFINITY, END_ZERO, settled
 from cvxpriv.divergences.intervals import INTERVALS, Interval
 from cvxpriv.divergences.jets import MANY_DIGITS, jet, value_at
 from cvxpriv.divergences.parsing import line_of
@@ -44,7 +45,7 @@ def test_a_dip_of_the_curvature_is_never_called_convex_and_is_nearly_always_foun
 
 
 def test_a_bump_of_width_one_thousandth_is_refused_where_it_stands() -> None:
-    with pytest.raises(ModelError, match=r"is not convex: f''\(19.99\d*\) = -\d+"):
+    with pytest.raises(ModelError, match=r"is not convex: f''\((19.99|20.00)\d*\) = -\d+"):
         FDivergence.parse("(t-1)**2 - 0.01*exp(-((t-20)/0.001)**2)")
 
 
@@ -64,7 +65,9 @@ def test_what_intervals_prove_or_leave_open_is_convex_at_many_points(text: str) 
         "(t-1)**2*exp((t-1)**2/t)",
         "(1-t)**2 - 0.1*(1-t)**2/(t+1)",
         "1/(1+exp(-t)) + (t-1)**2 - 1/(1+1/e)",  # far out the adjoint is 0 times infinity, and f itself is not
-        "t*exp(-1/t**2) + 3*t**2 - 1/e - 3",
+        "exp(-t**2) + t**2 - 1/e - 1",
+        "-log(1-exp(-t)) + log(1-1/e)",
+        "(t-1)*log(t)**3",  # f'' touches 0 at 1
     ],
 )
 def test_intervals_prove_over_the_whole_half_line_with_its_ends(text: str) -> None:
@@ -80,7 +83,7 @@ def test_sizes_that_differ_hide_no_bend() -> None:
 
 
 def test_what_is_not_proved_says_what_was_tried() -> None:
-    f = FDivergence.parse("(t-1)*log(t)**3")
+    f = FDivergence.parse("(t-e)**4*(1+exp(-t)/100) - (1-e)**4*(1+exp(-1)/100)")  # f'' touches 0 at e
     assert f.convexity == "not refuted"
     assert "none is known to hold a point where" in f.notes[0]
 
@@ -205,8 +208,57 @@ def test_a_straight_line_is_refused_however_it_is_written(text: str) -> None:
         FDivergence.parse(text)
 
 
-def test_the_leading_term_decides_near_zero() -> None:
-    end = settled_near_zero(line_of("t*log(t) - 5*t**1.5").f)  # f'' = 1/t - 15/(4 sqrt t) > 0 below (4/15)^2
-    assert 0.01 <= end <= (4.0 / 15.0) ** 2
-    assert settled_near_zero(line_of("t**1.5 - t*log(t)").f) == 0.0
-    assert settled_near_zero(line_of("exp(t)").f) == 0.0
+@pytest.mark.parametrize(
+    ("text", "place", "holds"),
+    [
+        ("t*log(t) - 5*t**1.5", END_ZERO, True),  # f'' = 1/t - 15/(4 sqrt t)
+        ("t*log(t) - 5*t**1.5", END_INFINITY, False),
+        ("-log(1-exp(-t))", END_ZERO, True),  # f'' = e^-t/(1 - e^-t)^2
+        ("-log(1-exp(-t))", END_INFINITY, True),
+        ("(t-1)*log(t)**3", Fraction(1), True),  # f'' = 12 (t - 1)^2 + ...
+        ("log(t)**4 - (t-1)**4", Fraction(1), False),  # f'' = -40 (t - 1)^3 on the right
+        ("exp(-1/t)/100 - t**9", END_ZERO, False),
+        ("t + exp(-t**2) - exp(-2*t)", END_INFINITY, False),
+        ("1e-9*log(1+exp(t)) - exp(-t)/1e8", END_INFINITY, False),
+        ("-t**pi/t**3.1415926535897932384626433832", END_INFINITY, True),
+    ],
+)
+def test_the_leading_term_decides_at_an_end_and_where_it_is_zero(text: str, place: str | Fraction, holds: bool) -> None:
+    tree = line_of(text).f
+    found = settled(tree, place)
+    assert found is not None
+    assert found[0] == holds
+    with mpmath.workdps(120):
+        for beyond in (0, 0.4, 2):
+            u = mpmath.exp(found[1] + beyond)
+            t = u if place == END_INFINITY else 1 / u if place == END_ZERO else place.numerator + 1 / u  # type: ignore[union-attr]
+            assert (jet(tree, t, MANY_DIGITS)[2] >= 0) == holds
+
+
+def test_where_leading_terms_cancel_nothing_is_decided() -> None:
+    assert settled(line_of("e*t*log(t) - t*log(t)*exp(1)").f, END_INFINITY) in (None, (True, 1))
+    assert settled(line_of("log(1+t)*log(log(2+t))*log(log(3+log(4+t)))").f, END_INFINITY) is None
+
+
+FAR = {  # by text: parts that make it concave far out, or nowhere
+    "exp(-t**2) + t**2": (
+        ["t**2*log(t)", "t**4", "exp(t/4)", "t**-0.01", "1/t**9", "1/(1+(t-1e7)**2)"],
+        "t*log(1+1/t)",
+    ),
+    "-log(1-exp(-t))": (["t**4", "exp(t/4)", "1/t**9", "t*log(t)"], "exp(-t)"),
+    "(t-1)**2*exp(-t) + (t-1)**2": (["t**2*log(t)", "1/t**9", "t**-0.01"], "1/(1+(t-1e7)**2)"),
+    "(t-1)*log(t)**3": (["t**4", "t**-0.01", "t*log(t)", "1/(1+(t-1e7)**2)"], "(t-1)**4*exp(-t)"),
+    "1/log(1+t)": (["t**2*log(t)", "t*log(t)", "1/t**9"], "t**-0.01"),
+}
+
+
+@pytest.mark.parametrize(
+    "text", [next(iter(FAR)), *(pytest.param(one, marks=pytest.mark.slow) for one in list(FAR)[1:])]
+)
+def test_a_part_that_wins_only_far_out_is_refuted_there(text: str) -> None:
+    dips, harmless = FAR[text]
+    assert convexity_of(branches_of(line_of(f"{text} - 1e-7*{harmless}").f)).verdict == "proved"
+    for dip in dips:
+        assert convexity_of(branches_of(line_of(f"{text} - 1e-7*{dip}").f)).verdict == "refuted", dip
+    with pytest.raises(ModelError, match=r"f'' < 0 from t=2.14042e\+7286252 on"):
+        FDivergence.parse("(t-1)**2 - 1e-7*t**2*log(t)")
