@@ -22,6 +22,7 @@ from cvxpriv.learning.schema_parts import (
     FAR,
     Range,
     categories_in,
+    cells_in,
     classes_in,
     columns_in,
     numbers_in,
@@ -171,7 +172,7 @@ class PublicSchema:
     def places(self, y: Any) -> npt.NDArray[np.intp]:
         """Return the place of each label among the classes, (n,); a label that is none of them counts as the first."""
         names = [symbol(one) for one in self.class_names().tolist()]
-        given = np.asarray(y, dtype=object)
+        given = cells_in(y, 1) if isinstance(y, (list, tuple)) else np.asarray(y, dtype=object)
         if given.ndim != 1:
             raise DataError("y is no list of labels: pass one a row")
         known = {name: place for place, name in enumerate(names)}
@@ -225,7 +226,7 @@ class PublicSchema:
         if sparse.issparse(x):
             return self._sparse(sparse.csr_array(cast(Any, x), dtype=np.float64, copy=True), first)
         names = [str(name) for name in x.columns] if isinstance(x, pd.DataFrame) else None
-        numbers = numbers_in(x, 2)
+        numbers = numbers_in(x, 2, self._count)
         return self._inside(numbers, self._each(names, numbers.shape[1], first))
 
     def encoded(self) -> PublicSchema:
@@ -244,10 +245,10 @@ class PublicSchema:
         if isinstance(self.ranges, Mapping):
             names = self.columns if isinstance(self.columns, tuple) else tuple(self.ranges)
             several = [self.ranges.get(name) for name in names]
-        elif self.columns is None:
+        elif self._count is None:
             return None
         else:
-            several = [self.ranges] * (self.columns if isinstance(self.columns, int) else len(self.columns))
+            several = [self.ranges] * self._count
         if places is not None and not all(0 <= place < len(several) for place in places):
             raise PrivacyError(f"places={shown(places)}: expected places among {len(several)} columns, the first is 0")
         chosen = several if places is None else [several[place] for place in places]
@@ -265,10 +266,13 @@ class PublicSchema:
         if self.adjacency == "replace-one" and self.rows not in (None, rows):
             raise DataError(f"rows={self.rows!r} of the schema is not the number of rows: correct the schema")
 
+    @property
+    def _count(self) -> int | None:
+        return len(self.columns) if isinstance(self.columns, tuple) else self.columns
+
     def _each(self, names: list[str] | None, width: int, first: int) -> list[Range]:
         """The range of each column of a table."""
-        known = self.columns if isinstance(self.columns, tuple) else None
-        count = self.columns if isinstance(self.columns, int) else None if known is None else len(known)
+        known, count = self.columns if isinstance(self.columns, tuple) else None, self._count
         if known is not None and names is None:
             names = list(known[first : first + width])
         whole = first == 0 and count is not None and width > count

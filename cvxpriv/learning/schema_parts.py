@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -29,22 +29,46 @@ def text_in(value: object) -> str | None:
         return None
 
 
-def numbers_in(x: Any, dimensions: int) -> Array:
-    """Return numbers, with NaN for any other cell: no error tells which cell that was."""
+def numbers_in(x: Any, dimensions: int, width: int | None = None) -> Array:
+    """Return numbers, with NaN for any other cell: no error tells which cell that was.
+
+    `width`: Number of columns of an empty list of rows.
+    """
     if isinstance(x, (pd.DataFrame, pd.Series)):
         frame = x if isinstance(x, pd.DataFrame) else x.to_frame()
         found_in = [_numbers(frame.iloc[:, place]) for place in range(frame.shape[1])]
         found = np.column_stack(found_in) if found_in else np.zeros((len(frame), 0))
         found = found if dimensions == 2 or found.shape[1] != 1 else found[:, 0]
     else:
+        x = cells_in(x, dimensions, width) if isinstance(x, (list, tuple)) else x
         given = as_array(np.ma.filled(x.astype(object), None) if np.ma.isMaskedArray(x) else x, "the table")
         if given.dtype.kind in "biuf":
-            found = given.astype(np.float64)
+            with np.errstate(over="ignore"):  # of longer doubles
+                found = given.astype(np.float64)
         else:
             found = _numbers(pd.Series(given.ravel().tolist(), dtype=object)).reshape(given.shape)
     if found.ndim != dimensions:
         raise DataError("X is no table of rows and columns" if dimensions == 2 else "y is no list of numbers")
     return np.asarray(found, dtype=np.float64)
+
+
+def cells_in(x: Sequence[Any], dimensions: int, width: int | None = None) -> np.ndarray[Any, Any]:
+    """Return a list as objects, cell by cell: numpy would read all as the strangest of them, or refuse them.
+
+    A row that has another number of cells than the first, or than `width`, is missing.
+    """
+    rows = [_row(one) for one in x] if dimensions == 2 else [[one] for one in x]
+    width = width or (len(rows[0]) if rows else 0)
+    found = np.full((len(rows), width), None, dtype=object)
+    for place, row in enumerate(rows):
+        for column, cell in enumerate(row if len(row) == width else ()):
+            found[place, column] = cell
+    return found if dimensions == 2 else found.reshape(-1)
+
+
+def _row(given: Any) -> list[Any]:
+    several = isinstance(given, (list, tuple)) or getattr(given, "ndim", 0) == 1
+    return list(given) if several else []
 
 
 def _numbers(cells: pd.Series[Any]) -> Array:

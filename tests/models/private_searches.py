@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import pickle
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from fractions import Fraction
@@ -27,6 +28,7 @@ from cvxpriv_models.recycled_admm.apart_node import Allowance as NodeAllowance, 
 
 from cvxpriv.distributed.carriers import InProcess
 from cvxpriv.learning.schema import PublicSchema
+from cvxpriv.learning.schema_parts import numbers_in
 from cvxpriv.models import ISTDP, ADMMSharing, RecycledADMM
 from cvxpriv.privacy import Noise
 
@@ -123,6 +125,32 @@ def schema_of(rng: Rng, rows: int, adjacency: str = "replace-one", **more: Any) 
     )
 
 
+def _stored(x: Any) -> Any:
+    """Cells in sparse rows without order, zeros among them, each number in two halves."""
+    x = numbers_in(x, 2)
+    rows, columns = np.indices(x.shape).reshape(2, -1)[:, ::-1]
+    halves = np.tile(x[rows, columns] / 2.0, 2)
+    return sp.coo_array((halves, (np.tile(rows, 2), np.tile(columns, 2))), shape=x.shape)
+
+
+#: How people hold a table, beside an array of objects: made of its cells one by one.
+CONTAINERS: dict[str, Callable[[Any], Any]] = {
+    "list": lambda x: x.tolist(),
+    "sparse": _stored,
+    "single": lambda x: np.clip(numbers_in(x, 2), -1e30, 1e30).astype(np.float32),
+    "long": lambda x: np.where(np.abs(numbers_in(x, 2)) > 1e200, np.longdouble("1e4000"), numbers_in(x, 2)),
+    "ragged": lambda x: [row[:3] if row[0] is None else row for row in x.tolist()],
+    "masked": lambda x: np.ma.masked_invalid(numbers_in(x, 2)),
+    "nullable": lambda x: pd.DataFrame(numbers_in(x, 2), columns=NAMES).astype("Float64"),
+}
+#: Lives of a fitted estimator.
+LIVES: tuple[Callable[[Any], Any], ...] = (
+    lambda fitted: fitted,
+    lambda fitted: pickle.loads(pickle.dumps(fitted)),
+    lambda fitted: fitted.set_params(**fitted.get_params(deep=False)),
+)
+
+
 def as_given(x: Any, schema: PublicSchema | None) -> Any:
     return x if schema is None or not isinstance(schema.columns, tuple) else pd.DataFrame(x, columns=NAMES)
 
@@ -186,13 +214,17 @@ def sparse_estimator(rng: Rng) -> Case:
     options = {"epsilon": one_of(rng, (0.5, 3.0)), "penalty": one_of(rng, SPARSE_PENALTIES), **descent(rng)}
     options |= some(rng, 0.4, fit_intercept=(False,)) | (some(rng, 0.5, loss=("squared",)) if kind == 2 else {})
     weighted, maker = rng.random() < 0.5, (PrivateSparseLogisticRegression, PrivateSparseRegression)[kind == 2]
+    held, life = one_of(rng, [*CONTAINERS, "frame", "frame"]), one_of(rng, LIVES)
+    if isinstance(schema.ranges, dict) and held not in ("nullable", "list", "ragged"):
+        held = "frame"
 
     def fit(x: Any, y: Any) -> Any:
         weights = [3.0 if isinstance(one, str) and one == "yes" else 0.5 for one in y] if weighted else None
-        return maker(schema=schema, noise_seed=0, **options).fit(as_given(x, schema), y, sample_weight=weights)
+        given = as_given(x, schema) if held == "frame" else CONTAINERS[held](x)
+        return life(maker(schema=schema, noise_seed=0, **options).fit(given, y, sample_weight=weights))
 
-    made = tables(rng, max(rows, 2), known=True, numbers=kind == 2, removed=removed)
-    return Case(maker.__name__, {**options, "schema": schema, "weighted": weighted}, fit, made)
+    made = tables(rng, rows, known=True, numbers=kind == 2, removed=removed)
+    return Case(maker.__name__, {**options, "schema": schema, "weighted": weighted, "held": held}, fit, made)
 
 
 def sharing_options(rng: Rng) -> Options:
