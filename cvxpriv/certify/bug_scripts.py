@@ -10,6 +10,7 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
+from cvxpriv.kkt.conic.cones.layout import KINDS
 from cvxpriv.kkt.conic.data import ConeData, extract
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.solvers.registry import package_of
@@ -111,14 +112,8 @@ def _versions(solver: str) -> str:
 def _data(compiled: ConeData, options: Mapping[str, Any]) -> str:
     plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in options.items()}
     fields, layout = compiled.fields, compiled.fields["layout"]
-    cones = {
-        "zero": layout.zero,
-        "nonneg": layout.nonneg,
-        "soc": list(layout.soc),
-        "psd": list(layout.psd),
-        "exp": layout.exp,
-        "power": [list(alpha) for alpha in layout.power],
-    }
+    own = {kind: getattr(layout, kind) for kind in KINDS}
+    cones = {kind: size if isinstance(size, int) else list(size) for kind, size in own.items()}
     return "\n".join(
         [
             "# minimise x'Px/2 + c'x + d  over  b - A x in zero x nonneg x soc x psd x exp x power",

@@ -22,6 +22,7 @@ import scipy.sparse as sp
 from cvxpriv.certify.bug_scripts import Trial, script_of
 from cvxpriv.errors import CvxprivError, ModelError
 from cvxpriv.kkt.conic.cones import ConeLayout, triangle_indices
+from cvxpriv.kkt.conic.cones.layout import KINDS
 from cvxpriv.kkt.conic.program import ConeProgram
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.files import PathLike
@@ -81,18 +82,14 @@ def with_blocks(program: ConeProgram, names: Sequence[str]) -> ConeProgram:
     rows = [np.arange(piece.start, piece.stop) for name, piece in slices.items() if name in kept]
     chosen = np.concatenate([np.zeros(0, dtype=int), *rows])
 
-    def numbers(kind: str) -> list[int]:
-        return [int(name.split("[")[1][:-1]) for name in slices if name in kept and name.startswith(f"{kind}[")]
+    def of(kind: str) -> Any:
+        own, numbers = (
+            getattr(layout, kind),
+            [int(one.split("[")[1][:-1]) for one in slices if one in kept and one.startswith(f"{kind}[")],
+        )
+        return len(numbers) if isinstance(own, int) else tuple(own[k] for k in numbers)
 
-    fewer = replace(
-        layout,
-        zero=len(numbers("zero")),
-        nonneg=len(numbers("nonneg")),
-        soc=tuple(layout.soc[k] for k in numbers("soc")),
-        psd=tuple(layout.psd[k] for k in numbers("psd")),
-        exp=len(numbers("exp")),
-        power=tuple(layout.power[k] for k in numbers("power")),
-    )
+    fewer = replace(layout, **{kind: of(kind) for kind in KINDS})
     return replace(program, A=sp.csc_array(sp.csr_array(program.A)[chosen]), b=program.b[chosen], layout=fewer)
 
 

@@ -2,18 +2,47 @@
 
 from __future__ import annotations
 
+import _thread
 import importlib
 import importlib.util
-import inspect
 import os
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import ModuleType
 from typing import Any
 
 from cvxpriv.errors import CvxprivError, DataError, ModelError, suggest
+from cvxpriv.solvers.isolation import TIME_LIMIT
+
+
+@contextmanager
+def _in_time(late: str) -> Iterator[None]:
+    """Interrupt a user's code at `TIME_LIMIT`, on the main thread alone.
+
+    `late`: The beginning of the error's sentence.
+    """
+    ended = threading.Event()
+
+    def end() -> None:
+        ended.set()
+        _thread.interrupt_main()
+
+    timer = threading.Timer(TIME_LIMIT, end)
+    timer.daemon = True
+    if threading.current_thread() is threading.main_thread():
+        timer.start()
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not ended.is_set():
+            raise
+        raise DataError(f"{late} within {TIME_LIMIT:g} s: mend it first") from None
+    finally:
+        timer.cancel()
 
 
 @dataclass(frozen=True)
@@ -35,7 +64,8 @@ class Builder:
     def __call__(self) -> Any:
         function = self.function()
         try:
-            return function()
+            with _in_time(f"{self.name} of {self.source} did not return"):
+                return function()
         except CvxprivError:
             raise
         except (Exception, SystemExit) as error:  # the user's own code: whatever it raises is about their function
@@ -50,7 +80,8 @@ class Builder:
         Raises DataError: There is no such file or module, or it raises an error when it is loaded. ModelError: The file
         or module has no such function.
         """
-        module = load_module(self.source)
+        with _in_time(f"{self.source} was not loaded"):
+            module = load_module(self.source)
         found = getattr(module, self.name, None)
         if not callable(found):
             functions = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
@@ -62,49 +93,19 @@ class Builder:
 def builder_named(text: str) -> Builder:
     """Return the builder that a text such as ``my_problem.py:build`` names; it is loaded once, as a check.
 
-    A file alone, ``my_problem.py``, means its function ``build``, or the only one of its own that takes no argument.
+    A file alone, ``my_problem.py``, means its function ``build``.
 
-    Raises DataError: The text names no place, or the place cannot be loaded. ModelError: There is no such function, or
-    a file alone leaves open which one is meant.
+    Raises DataError: The text names no place, or the place cannot be loaded. ModelError: There is no such function.
 
     >>> builder_named("cvxpriv.solvers.registry:installed").name
     'installed'
     """
-    if text.endswith(".py"):
-        source = os.path.abspath(text)
-        return Builder(source, _only_function(text, load_module(source)))
-    source, separator, name = text.rpartition(":")
+    source, separator, name = (text, ":", "build") if text.endswith(".py") else text.rpartition(":")
     if not (separator and source and name.isidentifier()):
         raise DataError(f"problem={text!r} names no function: write my_problem.py:build, or package.module:build")
     builder = Builder(os.path.abspath(source) if source.endswith(".py") else source, name)
     builder.function()
     return builder
-
-
-def _only_function(path: str, module: ModuleType) -> str:
-    """Return the function of a file that is meant when none is named."""
-    own = {
-        name: value
-        for name, value in vars(module).items()
-        if isinstance(value, FunctionType) and value.__module__ == module.__name__ and not name.startswith("_")
-    }
-    if "build" in own:
-        return "build"
-    able = [name for name, function in own.items() if _takes_nothing(function)]
-    if len(able) == 1:
-        return able[0]
-    names = ", ".join(f"{path}:{name}" for name in able)
-    found = f"choose one of {names}" if able else "write one that takes no argument and returns a cvxpy problem"
-    raise ModelError(f"{path!r} alone names no function: {found}")
-
-
-def _takes_nothing(function: FunctionType) -> bool:
-    """Return whether a function can be called without arguments."""
-    try:
-        inspect.signature(function).bind()
-    except TypeError:
-        return False
-    return True
 
 
 def load_module(source: str) -> ModuleType:

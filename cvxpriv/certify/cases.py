@@ -184,8 +184,7 @@ def _case(one: object, name: str, at: Values | None, place: Place) -> Case:
         # A function that raises does so again here, with its own error.
         if place.isolate and (ending := place.call(_called, one)).status not in ("returned", "raised"):
             raise ModelError(f"{own} returned no problem: it {ending.status}, {ending.error}; mend the function")
-        case = case_of_problem(own, one())
-        return case if case.mixed or case.real else replace(case, declare=_Built(one, case.declare))
+        return case_of_problem(own, one())
     return case_of_problem(name, one)  # says what it is, if it is no problem
 
 
@@ -206,22 +205,6 @@ class _Same:
     def __call__(self) -> Declaration:
         constraints = dict(zip(self._labels, self._constraints, strict=True))
         return Declaration(self._objective, constraints, self._variables, self._parameters)
-
-
-class _Built:
-    """A function that returns a problem, called once in each process."""
-
-    def __init__(self, build: Callable[[], cp.Problem], same: Callable[[], Declaration] | None = None) -> None:
-        self._build, self._same = build, same
-
-    def __call__(self) -> Declaration:
-        if self._same is None:
-            self._same = _Same(lifted(self._build()))
-        return self._same()
-
-    def __reduce__(self) -> Any:
-        """Drop the problem: another process calls the function again."""
-        return _Built, (self._build,)
 
 
 def _labels(constraints: Sequence[cp.Constraint]) -> list[str]:

@@ -17,7 +17,6 @@ from cvxpriv.certify.check import crosscheck
 from cvxpriv.certify.references import CLOSED_FORM, accurate_answer
 from cvxpriv.certify.sections import largest_residual
 from cvxpriv.certify.verdicts import Tolerances
-from cvxpriv.errors import ModelError
 from cvxpriv.kkt.conic.program import ConeProgram
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
@@ -48,22 +47,6 @@ class Formulations:
     table: pd.DataFrame
     reference: float
     why: str
-
-    def best(self) -> pd.Series:
-        """The row of the smallest accuracy among those that agree; of those equal to 1e-9, the fastest.
-
-        Raises
-        ------
-        ModelError
-            No row agrees.
-        """
-        agreeing = self.table[self.table["verdict"] == "agrees"]
-        if agreeing.empty:
-            raise ModelError("no formulation agrees with the reference: read table for the reasons")
-        near = agreeing[agreeing["accuracy"] <= agreeing["accuracy"].min() + 1e-9]
-        seconds = near["compile_seconds"] + near["solve_seconds"]
-        row: pd.Series = near.loc[seconds.idxmin()]
-        return row
 
     def to_html(self, path: PathLike, title: str = "Formulations compared") -> Path:
         """Write one self-contained page: verdicts, then accuracy, size and time.

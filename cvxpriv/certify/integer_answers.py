@@ -20,6 +20,7 @@ from cvxpriv.certify.answers import INTEGRAL, NAN, Answer, measured
 from cvxpriv.certify.branches import SECONDS, Branched, branched
 from cvxpriv.certify.cases import Case, case_of_problem
 from cvxpriv.certify.proofs import Growth, Proofs
+from cvxpriv.certify.solver_answers import FIRST, LIMIT, OPTIONS
 from cvxpriv.certify.verdicts import CERTIFIED, SMALL, Verdict
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt.conic.certificates import Certificate
@@ -32,19 +33,6 @@ from cvxpriv.solvers.place import Place, solvers_silent
 
 ASKED = 1e-6
 """The gap that a mixed-integer answer must reach: the gap requested of each solver is smaller."""
-LIMIT = 10.0
-"""Seconds that each solver has, where it knows a limit on the clock; for ECOS_BB, see `FIRST`."""
-FIRST = 30
-"""Branches after which ECOS_BB, which has no clock, is asked again for as many as `LIMIT` allows, 10,000 at most."""
-OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "HIGHS": {"mip_rel_gap": 1e-9, "mip_abs_gap": 1e-9, "time_limit": LIMIT},
-    "SCIPY": {"scipy_options": {"mip_rel_gap": 1e-9, "time_limit": LIMIT}},
-    "ECOS_BB": {"mi_abs_eps": 1e-8, "mi_rel_eps": 1e-8, "mi_max_iters": FIRST},
-    "SCIP": {"scip_params": {"limits/gap": 1e-9, "limits/time": LIMIT}},
-    "GUROBI": {"MIPGap": 1e-9, "TimeLimit": LIMIT},
-    "MOSEK": {"mosek_params": {"MSK_DPAR_MIO_TOL_REL_GAP": 1e-9, "MSK_DPAR_OPTIMIZER_MAX_TIME": LIMIT}},
-}
-"""Options by which solvers are asked to close the gap in time, where they are known."""
 _OPEN = (cp.USER_LIMIT, cp.OPTIMAL_INACCURATE, cp.INFEASIBLE_INACCURATE, cp.UNBOUNDED_INACCURATE)
 """Statuses of a solve that a limit ended."""
 

@@ -1,6 +1,6 @@
 """Verdicts that are proved: the optimum lies in an interval that is worked out in fractions."""
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import cvxpy as cp
@@ -8,51 +8,29 @@ import numpy as np
 
 from cvxpriv.certify.cases import Case
 from cvxpriv.certify.verdicts import CERTIFIED, PROVED, Tolerances
-from cvxpriv.kkt.conic.exact import proved_infeasible, proved_interval
+from cvxpriv.kkt.conic.exact import Interval, proved_infeasible, proved_interval
 from cvxpriv.kkt.conic.solving import attempts
 from cvxpriv.solvers.registry import fallback_chain
 
 
-@dataclass(frozen=True)
-class Proof:
-    """The proved facts of a case.
-
-    `low`, `high`: Between which the optimum lies, in the sense of the problem.
-    `infeasible`: No point satisfies the constraints.
-    `why`: The part that could not be proved, or ``""``.
-    """
-
-    low: float = -np.inf
-    high: float = np.inf
-    infeasible: bool = False
-    why: str = ""
-
-    def __str__(self) -> str:
-        if self.infeasible:
-            return "exact arithmetic proves that no point satisfies the constraints"
-        return f"exact arithmetic proves the optimum to lie between {self.low!r} and {self.high!r}"
-
-
-def proof_of(case: Case) -> Proof:
+def proof_of(case: Case) -> Interval:
     """Return what exact arithmetic proves of a case, from the first solver's answer that is near enough."""
     if case.mixed is not None:
-        return Proof(why="mixed-integer problems are not worked out in fractions")
+        return Interval(why="mixed-integer problems are not worked out in fractions")
     why = "no solver has an answer that is near enough"
     for solution in attempts(case.declare().problem, ((solver, None) for solver in fallback_chain(None))):
         if solution.z is not None and solution.status.startswith("infeasible"):
             if proved_infeasible(solution.program, solution.z):
-                return Proof(infeasible=True)
+                return Interval(infeasible=True)
         elif solution.x is not None and solution.z is not None and solution.status == cp.OPTIMAL:
             found = proved_interval(solution.program, solution.x, solution.z)
             if not found.why:
-                ends = (found.low, found.high)
-                low, high = (-ends[1], -ends[0]) if solution.program.maximise else ends
-                return Proof(low, high)
+                return replace(found, low=-found.high, high=-found.low) if solution.program.maximise else found
             why = found.why
-    return Proof(why=why)
+    return Interval(why=why)
 
 
-def with_proof(rows: list[dict[str, Any]], proof: Proof, tolerances: Tolerances) -> list[dict[str, Any]]:
+def with_proof(rows: list[dict[str, Any]], proof: Interval, tolerances: Tolerances) -> list[dict[str, Any]]:
     """Return the rows of a case, those proved whose verdict the proof bears out; the others say what is missing."""
     if proof.why:
         missing = f"; not proved: {proof.why}"
@@ -64,7 +42,7 @@ def with_proof(rows: list[dict[str, Any]], proof: Proof, tolerances: Tolerances)
     ]
 
 
-def _borne(row: dict[str, Any], proof: Proof, tolerances: Tolerances) -> bool:
+def _borne(row: dict[str, Any], proof: Interval, tolerances: Tolerances) -> bool:
     """Return whether a proof bears out a verdict."""
     claims, verdict = str(row["status"]).removesuffix("_inaccurate"), row["verdict"]
     if proof.infeasible:

@@ -24,6 +24,19 @@ from cvxpriv.solvers.chain import try_solver
 from cvxpriv.solvers.place import HERE, Place, solvers_silent
 from cvxpriv.solvers.registry import solver_spec
 
+LIMIT = 10.0
+"""Seconds that each mixed-integer solver has, where it knows a limit on the clock; for ECOS_BB, see `FIRST`."""
+FIRST = 30
+"""Branches after which ECOS_BB, which has no clock, is asked again for as many as `LIMIT` allows, 10,000 at most."""
+OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "HIGHS": {"mip_rel_gap": 1e-9, "mip_abs_gap": 1e-9, "time_limit": LIMIT},
+    "SCIPY": {"scipy_options": {"mip_rel_gap": 1e-9, "time_limit": LIMIT}},
+    "ECOS_BB": {"mi_abs_eps": 1e-8, "mi_rel_eps": 1e-8, "mi_max_iters": FIRST},
+    "SCIP": {"scip_params": {"limits/gap": 1e-9, "limits/time": LIMIT}},
+    "GUROBI": {"MIPGap": 1e-9, "TimeLimit": LIMIT},
+    "MOSEK": {"mosek_params": {"MSK_DPAR_MIO_TOL_REL_GAP": 1e-9, "MSK_DPAR_OPTIMIZER_MAX_TIME": LIMIT}},
+}
+"""Options by which solvers are asked to close the gap in time, where they are known."""
 DEAF = Place(isolate=True, time_limit=20.0)
 """The place of a solve that heeds no limit on the clock."""
 LARGE = 1000
@@ -32,6 +45,8 @@ LARGE = 1000
 
 def place_for(case: Case, solver: str, place: Place, own: Mapping[str, Any]) -> Place:
     """Return the place where a solver is asked: a process of its own, with a limit, where it may heed none itself."""
+    if case.mixed is not None:
+        return place if place.isolate or solver in OPTIONS else DEAF
     problem = case.declare().problem
     size = sum(variable.size for variable in problem.variables())
     if place.isolate or solver != "HIGHS" or size <= LARGE or problem.objective.expr.is_affine():

@@ -13,15 +13,16 @@ from cvxpriv.certify.answers import CLAIMED, NAN, Answer, Context, Stored, conte
 from cvxpriv.certify.bug_scripts import Trial
 from cvxpriv.certify.cases import Case, case_of_problem, values_kept
 from cvxpriv.certify.contradictions import SEEN, settle
-from cvxpriv.certify.integer_answers import OPTIONS, integer_answer, unproven, with_bounds
-from cvxpriv.certify.interval_proofs import Proof, proof_of, with_proof
+from cvxpriv.certify.integer_answers import integer_answer, unproven, with_bounds
+from cvxpriv.certify.interval_proofs import proof_of, with_proof
 from cvxpriv.certify.problem_checks import capable
 from cvxpriv.certify.proofs import Proofs
 from cvxpriv.certify.references import CLOSED_FORM, Reference, ReferenceLike, reference_of
-from cvxpriv.certify.solver_answers import DEAF, claimed_answer, place_for, solver_answer
+from cvxpriv.certify.solver_answers import claimed_answer, place_for, solver_answer
 from cvxpriv.certify.stored_answers import stored_answer
 from cvxpriv.certify.unbeaten import unbeaten
 from cvxpriv.certify.verdicts import Tolerances, Verdict, judge, judge_claim
+from cvxpriv.kkt.conic.exact import Interval
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.solvers.place import Place, quiet
 from cvxpriv.solvers.registry import fallback_chain, solver_spec
@@ -61,7 +62,7 @@ class Task:
                 own = rows_of(case, found, taken, self.tolerances, proofs)
                 if self.proof == INTERVAL:
                     proof = self.place.call(proof_of, case).value
-                    own = with_proof(own, proof or Proof(why="the proof's process ended"), self.tolerances)
+                    own = with_proof(own, proof or Interval(why="the proof's process ended"), self.tolerances)
                 rows += own
             references[case.name] = taken.why
         skipped = {name: unable for name, (_, unable) in asked.items() if unable and self.solvers is not None}
@@ -141,22 +142,14 @@ class Task:
     def answer(self, case: Case, solver: str) -> Answer:
         """A solver's answer, or what came of asking it."""
         own = self.options.get(solver, {})
-        if case.mixed is None or self.rescaled:
-            ask = partial(solver_answer, rescaled=self.rescaled)
-            ending = self._place_of(case, solver).call(ask, case, solver, self.tolerance, own)
-        else:
-            ending = self._place_of(case, solver).call(integer_answer, case, solver, own)
+        place, limited = place_for(case, solver, self.place, own), case.mixed is not None and not self.rescaled
+        ask = partial(solver_answer, tolerance=self.tolerance, rescaled=self.rescaled)
+        ending = place.call(partial(integer_answer if limited else ask, own=own), case, solver)
         if isinstance(ending.value, Answer):
             return ending.value
         spec = solver_spec(solver)
         asked = spec.accuracy(self.tolerance, spec.full_options(self.tolerance, own))
         return Answer(solver, ending.status, asked, seconds=ending.seconds, error=ending.error)
-
-    def _place_of(self, case: Case, solver: str) -> Place:
-        """The place where a solver is asked: a process of its own, with a limit, where it heeds none itself."""
-        if case.mixed is not None:
-            return self.place if self.place.isolate or solver in OPTIONS else DEAF
-        return place_for(case, solver, self.place, self.options.get(solver, {}))
 
 
 def rows_of(

@@ -8,19 +8,17 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
-from cvxpy.constraints import Inequality
-from scipy.sparse.linalg import lsqr
 
 from cvxpriv.blocks.declaration import Declaration
+from cvxpriv.certify.domains import Domain
 from cvxpriv.errors import ModelError
-from cvxpriv.kkt.conditions import Residuals, curvature, measured
+from cvxpriv.kkt.conditions import Residuals, measured
 from cvxpriv.kkt.conic.data import Compilations
 from cvxpriv.kkt.coordinates import dense
 from cvxpriv.kkt.derivatives import Slopes
-from cvxpriv.kkt.flat import State, flatten
+from cvxpriv.kkt.flat import State
 from cvxpriv.kkt.point import Point
 from cvxpriv.kkt.proximal import Nearby, Proximal
 from cvxpriv.kkt.written import Written
@@ -34,6 +32,8 @@ TELLING = 0.1
 """Ratio to the natural residual below which a proximal move shows a kink beside the point."""
 HOW, ACTIVE = Slopes(kink=TIE, domain=1e-6, floor=1e-300), 1e-6
 NAN = float("nan")
+SHRUNK = 2.0**-10
+"""Share of the point that is taken off to see the curvature: exact for quadratics, whose gradient may cancel."""
 
 
 @dataclass(frozen=True)
@@ -117,14 +117,8 @@ class Yardstick:
 
     def firm(self, x: Array) -> Array:
         """Return the point moved onto every affine constraint, however little it missed."""
-        inside, written = Domain.of(self.declaration.problem, self.written, whole=True), self.written
-        rows = np.flatnonzero(self.affine & written.zero)
-        A, a = written.C[rows][:, : x.size], written.c[rows]
-        for _ in range(ROUNDS if rows.size else 1):
-            if rows.size:
-                x = x - lsqr(A, A @ x + a, atol=0.0, btol=1e-15)[0]
-            x = _inside(inside.J, inside.J @ x + inside.c, x, 0.0)
-        return x
+        equalities = np.flatnonzero(self.affine & self.written.zero)
+        return Domain.of(self.declaration.problem, self.written, whole=True).firm(x, equalities)
 
     @property
     def unit(self) -> float:
@@ -157,7 +151,7 @@ class Yardstick:
             violation = written.violation(written.values(state))
         point = self._point(state)
         found = None if point is None else self._best(point, multipliers)
-        bend = cache(lambda: 0.0 if point is None or found is None else curvature(point, found))
+        bend = cache(lambda: 0.0 if point is None or found is None else _curvature(point, found))
         relative: Mapping[str, float]
         if found is None:
             unknown = np.ones(written.flat.M.shape[1] - x.size)
@@ -246,85 +240,18 @@ def _distances(size: float, found: Residuals | None, proximal: Proximal | None) 
     return found.natural, found.stationarity, displacement
 
 
-ROOM = 1e-7
-"""Largest distance of a point outside the domain, in the units of the variables."""
-MARGINS = (0.0, 1e-15, 1e-9)
-"""Distances inside to aim for, the least that gives a number: a logarithm has none at the boundary itself."""
-SWEEPS = 100
-"""Most passes over the inequalities that a point violates."""
-ROUNDS = 5
-"""Moves onto the equalities and then the inequalities."""
-ROUNDING = 8.0 * float(np.finfo(float).eps)
+def _curvature(point: Point, found: Residuals) -> float:
+    """Return the largest change of the Lagrangian's gradient per relative change of the point; 0 if it is not known.
 
-
-@dataclass(frozen=True, eq=False)
-class Domain:
-    """The affine conditions ``J x + c <= 0`` of a problem's atoms, and the bounds in variables' attributes."""
-
-    written: Written
-    J: sp.csr_array
-    c: Array
-
-    @classmethod
-    def of(cls, problem: cp.Problem, written: Written, whole: bool = False) -> Domain:
-        """Return the domain of a problem's objective and constraints, with all affine inequalities if `whole`."""
-        sides = [problem.objective.args[0], *(side for constraint in problem.constraints for side in constraint.args)]
-        conditions = [condition for side in sides for condition in side.domain]
-        for variable in problem.variables():
-            conditions += variable.domain
-        conditions += problem.constraints if whole else []
-        affine = [
-            condition.expr
-            for condition in conditions
-            if isinstance(condition, Inequality) and condition.expr.is_affine() and condition.expr.variables()
-        ]
-        flat = flatten(affine, written.flat.coordinates)
-        # cvxpy calls a geometric mean of one entry affine, and it is still an atom: its rows say nothing of x alone.
-        alone = np.flatnonzero(np.diff(flat.M[:, flat.size :].indptr) == 0)
-        rows = np.concatenate([np.zeros(0, dtype=int), *(np.arange(place.start, place.stop) for place in flat.places)])
-        kept = np.intersect1d(alone, rows)
-        return cls(written, sp.csr_array(flat.M[kept][:, : flat.size]), flat.m[kept])
-
-    def moved(self, x: Array, room: float = ROOM) -> tuple[Array, float]:
-        """Return the point moved into the domain, if it is near, and the largest move of an entry."""
-        if not self.c.size:
-            return x, 0.0
-        values = self.J @ x + self.c
-        outside = values.max(initial=-np.inf)
-        if (outside <= 0.0 and self._is_number(x)) or not outside <= room:
-            return x, 0.0
-        for margin in MARGINS:
-            moved = _inside(self.J, values, x, margin)
-            far = float(np.abs(moved - x).max(initial=0.0))
-            if far <= 10.0 * room and self._is_number(moved):
-                return moved, far
-        return x, 0.0
-
-    def _is_number(self, x: Array) -> bool:
-        with np.errstate(all="ignore"):
-            return bool(np.isfinite(self.written.objective(self.written.state(x))))
-
-
-def _inside(J: sp.csr_array, values: Array, start: Array, margin: float) -> Array:
-    """Return the point moved onto each violated half-space in turn, until none is violated."""
-    x = start.copy()
-    count = np.diff(J.indptr)
-    single = np.flatnonzero(count == 1)
-    slope, column = J.data[J.indptr[single]], J.indices[J.indptr[single]]
-    limit = start[column] - (values[single] + margin) / slope
-    np.minimum.at(x, column[slope > 0], limit[slope > 0])
-    np.maximum.at(x, column[slope < 0], limit[slope < 0])
-    several = np.flatnonzero(count > 1)
-    noise = ROUNDING * (abs(J) @ np.abs(start))
-    for _ in range(SWEEPS):
-        now = values + J @ (x - start) + margin
-        violated = several[now[several] > 0.0]
-        if not violated.size:
-            break
-        for row in violated:
-            part = slice(J.indptr[row], J.indptr[row + 1])
-            a, j = J.data[part], J.indices[part]
-            excess = values[row] + a @ (x[j] - start[j]) + margin + noise[row]
-            if excess > 0.0:
-                x[j] -= a * excess / (a @ a)
-    return x
+    In a quadratic ``x'Px/2 + q'x`` it is the largest entry of ``P x``, however much of it ``q`` cancels.
+    """
+    written = point.written
+    chosen = np.zeros(written.c.size)
+    for name, rows in zip(written.names, written.rows, strict=True):
+        chosen[rows] = found.multipliers[name]
+    try:
+        there = Point(written, written.state(point.x * (1.0 - SHRUNK)), point.how, 0.0)
+    except (ModelError, ArithmeticError):
+        return 0.0
+    change = np.abs(point.pull(chosen) - there.pull(chosen)) / SHRUNK
+    return float(change[np.isfinite(change)].max(initial=0.0))

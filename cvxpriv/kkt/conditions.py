@@ -28,7 +28,6 @@ from cvxpriv.numerics.later import pd
 from cvxpriv.solvers.place import quiet
 
 FIGURES = ("primal", "dual", "complementarity", "stationarity", "natural", "gap")
-SHRUNK = 2.0**-10  # of the point, to see the curvature: exact for quadratics, whose gradient may cancel
 FLOOR = 1e-300  # logarithms are read there rather than at zero: their slope is then about 690, not infinite
 NEARLY = 1e-6  # up to which a slack counts as none, and an argument outside of its domain as at its edge
 Duals = Literal["solver"] | Mapping[str, object] | None
@@ -243,23 +242,6 @@ def measured(point: Point, duals: Duals, off: Mapping[str, float] = MappingProxy
         terms=terms,
         scaled={"primal": worst_primal, **{name: figures[name] / size for name, size in against.items()}},
     )
-
-
-def curvature(point: Point, found: Residuals) -> float:
-    """Return the largest change of the Lagrangian's gradient per relative change of the point; 0 if it is not known.
-
-    In a quadratic ``x'Px/2 + q'x`` it is the largest entry of ``P x``, however much of it ``q`` cancels.
-    """
-    written = point.written
-    chosen = np.zeros(written.c.size)
-    for name, rows in zip(written.names, written.rows, strict=True):
-        chosen[rows] = found.multipliers[name]
-    try:
-        there = Point(written, written.state(point.x * (1.0 - SHRUNK)), point.how, 0.0)
-    except (ModelError, ArithmeticError):
-        return 0.0
-    change = np.abs(point.pull(chosen) - there.pull(chosen)) / SHRUNK
-    return float(change[np.isfinite(change)].max(initial=0.0))
 
 
 def _by_constraint(point: Point, multipliers: Array) -> dict[str, tuple[float, float, float]]:

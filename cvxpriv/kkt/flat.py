@@ -20,7 +20,7 @@ from cvxpy.cvxcore.python import canonInterface
 from cvxpy.lin_ops import lin_op as lo
 
 from cvxpriv.kkt.closures import value_of
-from cvxpriv.kkt.coordinates import Coordinates, held
+from cvxpriv.kkt.coordinates import Coordinates
 from cvxpriv.kkt.derivative_rules import elementwise_key
 from cvxpriv.kkt.jacobian_sets import broadcast_rows
 from cvxpriv.numerics.arrays import Array
@@ -180,6 +180,8 @@ class _Walk:
             return (node if isinstance(node, cp.Constant) else cp.Constant(node.value)), 0
         parts = [self.affine(arg) for arg in node.args]
         args, level = [part for part, _ in parts], max(depth for _, depth in parts)
+        if isinstance(node, cp.cumsum):
+            return _running_sum(node, args[0]), level
         if isinstance(node, AffAtom):
             same = all(new is old for new, old in zip(args, node.args, strict=True))
             return (node if same else node.copy(args)), level
@@ -207,8 +209,6 @@ def affine_rows(expressions: Sequence[Any], variables: Sequence[cp.Variable]) ->
     width, rows = int(ends[-1]), int(sum(expression.size for expression in expressions))
     if not rows:
         return sp.csr_array((0, width)), np.zeros(0)
-    if any(isinstance(node, cp.cumsum) for expression in expressions for node in _nodes(expression)):
-        return _by_values(expressions, variables, width)  # the one affine atom that cvxpy's builder does not know
     plain = all(  # cvxpy's builder in C++ knows an expression's own operation
         len(node.shape) <= 2 and (not node.args or node._supports_cpp())
         for expression in expressions
@@ -227,23 +227,11 @@ def affine_rows(expressions: Sequence[Any], variables: Sequence[cp.Variable]) ->
     return sp.csr_array(whole[:, :width]), np.asarray(whole[:, [width]].toarray()).ravel()
 
 
-def _by_values(expressions: Sequence[Any], variables: Sequence[cp.Variable], width: int) -> tuple[sp.csr_array, Array]:
-    """Return the same, read off the values at 0 and at each unit vector."""
-
-    def values(entry: int) -> Array:
-        point = np.zeros(width)
-        point[entry : entry + 1] = 1.0
-        begin = 0
-        for variable in variables:
-            variable.save_value(np.reshape(point[begin : begin + variable.size], variable.shape, order="F"))
-            begin += variable.size
-        found = [np.asarray(expression.value, dtype=float).ravel(order="F") for expression in expressions]
-        return np.concatenate(found)
-
-    with held(variables):
-        constant = values(width)
-        columns = [values(entry) - constant for entry in range(width)]
-    return sp.csr_array(np.stack(columns, axis=1)), constant
+def _running_sum(node: Any, arg: Any) -> Any:
+    """Return a cumulative sum as a product: cvxpy's builder does not know the atom."""
+    units = np.eye(arg.size)[np.arange(arg.size).reshape(arg.shape, order="F")]
+    columns = [np.cumsum(units[..., k], axis=node.axis).ravel(order="F") for k in range(arg.size)]
+    return cp.reshape(np.stack(columns, axis=1) @ cp.vec(arg, order="F"), node.shape, order="F")
 
 
 def _nodes(expression: Any) -> Iterator[Any]:

@@ -11,11 +11,9 @@ derivative is taken and no tolerance says what a tie is: cvxpy's own cone form o
 
 The program is the problem's own cone program with another objective, in the differences from ``x0``. CLARABEL solves
 it, and is not believed: its objective is strongly convex, so that a gap ``g`` of the answer, measured from the data,
-leaves ``p`` uncertain by ``sqrt(2 g size)``. An answer that is not accurate enough is no measurement; then ECOS and SCS
-are asked, through cvxpy.
+leaves ``p`` uncertain by ``sqrt(2 g size)``. An answer that is not accurate enough is no measurement.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -30,20 +28,15 @@ from cvxpriv.kkt.conic.program import (
     cone_residuals,
     solved_by_clarabel,
 )
-from cvxpriv.kkt.conic.solving import attempts
-from cvxpriv.kkt.coordinates import dense, held
+from cvxpriv.kkt.coordinates import dense
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 from cvxpriv.solvers.place import quiet
-from cvxpriv.solvers.registry import DEFAULT_CHAIN
 
 ACCURACY = 1e-5
 """Largest uncertainty of a step, relative to the size of the point, for it to be a measurement."""
-PROVER, ASKED = "CLARABEL", 1e-12
-OTHERS = tuple((name, ASKED) for name in DEFAULT_CHAIN if name != PROVER)
-"""Solvers that are tried where CLARABEL's answer is not accurate enough."""
-LARGEST = 2_000
-"""Numbers in the variables up to which they are: of more, they take hours, or factor a dense matrix."""
+PROVER, ASKED = "CLARABEL", (1e-12, 3e-11, 1e-10)
+"""The solver, and the tolerances that it is asked for in turn: near its last digits it may stop at a worse point."""
 STEEP = 10.0
 """Size of the gradient from which on the objective is also divided by it: a steep one leaves no digits for the move."""
 
@@ -119,27 +112,13 @@ class Nearby:
             return _unmeasured(size, "the point is not finite")
         try:
             for scale in [1.0, steepness] if STEEP < steepness < np.inf else [1.0]:
-                for residuals, move in self._answers(start, size, scale):
+                for asked in ASKED:
+                    residuals, move = self._moved(start, size, scale, asked)
                     if (accuracy := _accuracy(residuals, size)) <= ACCURACY:
                         return Proximal(move / size, size, scale, accuracy)
         except Exception as error:  # atoms of cvxpy raise what they like while they are compiled
             return _unmeasured(size, f"its proximal program cannot be compiled ({error})")
-        why = "its proximal point is not solved accurately"
-        if start.size > LARGEST:
-            why += f", and no other solver is asked for more than {LARGEST:,} numbers"
-        return _unmeasured(size, why)
-
-    def _answers(self, start: Array, size: float, scale: float) -> Iterator[tuple[ConeResiduals | None, float]]:
-        """Yield the residuals of one solver's answer after the other's, and the largest move of an entry."""
-        yield self._by_clarabel(start, size, scale)
-        if start.size <= LARGEST:
-            variables = self._problem.variables()
-            nearby = _program(self._problem, size, scale)
-            with held(variables, nearby.constraints):
-                for solution in attempts(nearby, OTHERS):
-                    found = solution.residuals if not solution.error else None
-                    point = [np.ravel(dense(one.value), order="F") for one in variables] if found else [start]
-                    yield found, float(np.abs(np.concatenate(point) - start).max(initial=0.0))
+        return _unmeasured(size, "its proximal point is not solved accurately")
 
     @cached_property
     def _compiled(self) -> tuple[ConeProgram, Array]:
@@ -149,7 +128,8 @@ class Nearby:
         numbers = [np.ravel(entries.get(one.id, np.nan), order="F") for one in self._problem.variables()]
         return ConeProgram(**compiled.fields), np.concatenate(numbers)
 
-    def _by_clarabel(self, start: Array, size: float, scale: float) -> tuple[ConeResiduals | None, float]:
+    def _moved(self, start: Array, size: float, scale: float, asked: float) -> tuple[ConeResiduals | None, float]:
+        """Return the residuals of CLARABEL's answer, and the largest move of an entry."""
         program, places = self._compiled
         count = program.c.size
         free = places != 0.0  # an entry that is always zero has no column
@@ -165,7 +145,7 @@ class Nearby:
             d=program.value(centre) / scale,
             b=program.slack(centre),
         )
-        moved, dual = solved_by_clarabel(nearby.P, nearby.A, nearby.b, program.layout, ASKED, nearby.c)
+        moved, dual = solved_by_clarabel(nearby.P, nearby.A, nearby.b, program.layout, asked, nearby.c)
         if moved is None or dual is None:
             return None, 0.0
         residuals = cone_residuals(nearby, moved, dual)
@@ -174,13 +154,6 @@ class Nearby:
 
 def _unmeasured(size: float, why: str) -> Proximal:
     return Proximal(float("nan"), size, 1.0, float("inf"), why)
-
-
-def _program(problem: cp.Problem, size: float, scale: float) -> cp.Problem:
-    sign = -1.0 if isinstance(problem.objective, cp.Maximize) else 1.0
-    moves = [cp.sum_squares(variable - dense(variable.value)) for variable in problem.variables()]
-    objective = (sign / scale) * problem.objective.args[0] + sum(moves) / (2.0 * size)
-    return cp.Problem(cp.Minimize(objective), problem.constraints)
 
 
 def _accuracy(found: ConeResiduals | None, size: float) -> float:

@@ -16,6 +16,7 @@ from cvxpy.atoms.norm1 import norm1
 from cvxpy.atoms.norm_inf import norm_inf
 from cvxpy.atoms.pnorm import Pnorm
 
+from cvxpriv.kkt.coordinates import dense
 from cvxpriv.kkt.flat import Atom, Flat
 from cvxpriv.numerics.arrays import Array
 
@@ -79,7 +80,7 @@ def _growth(node: Any) -> tuple[int, float]:
     if isinstance(node, Power):
         return (2, 1.0) if float(node.p.value) == 2.0 else (0, 0.0)
     if isinstance(node, cp.quad_over_lin | cp.QuadForm) and node.args[1].is_constant():
-        size = float(abs(node.args[1].value).max())
+        size = float(np.abs(dense(node.args[1].value)).max())  # a Parameter may hold a bare number
         factor = size if isinstance(node, cp.QuadForm) else 1.0 / size if size > 0.0 else 0.0
         return (2, factor) if 0.0 < factor < np.inf else (0, 0.0)
     return 0, 0.0

@@ -15,8 +15,9 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from cvxpriv.kkt.cone_rows import Rows, of_atoms, of_attributes, rows_of_constraint
+from cvxpriv.kkt.cone_rows import NO_CONES, Rows, of_atoms, of_attributes, rows_of_constraint
 from cvxpriv.kkt.conic.cones import ConeLayout
+from cvxpriv.kkt.conic.cones.layout import KINDS
 from cvxpriv.kkt.coordinates import Coordinates, dense
 from cvxpriv.kkt.flat import Flat, State, flatten
 from cvxpriv.kkt.natural import Separable, separable
@@ -243,22 +244,17 @@ def _arranged(flat: Flat, forms: Sequence[Rows]) -> tuple[sp.csr_array, Array, l
 
 def joined_layouts(layouts: Sequence[ConeLayout]) -> tuple[ConeLayout, np.ndarray]:
     """Return one layout for several laid end to end, and the place there of each entry of the joined one."""
-    joined = ConeLayout(
-        zero=sum(layout.zero for layout in layouts),
-        nonneg=sum(layout.nonneg for layout in layouts),
-        soc=tuple(size for layout in layouts for size in layout.soc),
-        psd=tuple(order for layout in layouts for order in layout.psd),
-        exp=sum(layout.exp for layout in layouts),
-        power=tuple(alpha for layout in layouts for alpha in layout.power),
-    )
+    whole: dict[str, Any] = {
+        kind: sum((getattr(layout, kind) for layout in layouts), getattr(NO_CONES, kind)) for kind in KINDS
+    }
     found: dict[str, list[np.ndarray]] = {}
     start = 0
     for layout in layouts:
         for name, piece in layout.slices.items():
             found.setdefault(name.split("[")[0], []).append(np.arange(start + piece.start, start + piece.stop))
         start += layout.size
-    ordered = [place for kind in ("zero", "nonneg", "soc", "psd", "exp", "power") for place in found.get(kind, [])]
-    return joined, np.concatenate([np.zeros(0, dtype=int), *ordered]).astype(int)
+    ordered = [place for kind in KINDS for place in found.get(kind, [])]
+    return ConeLayout(**whole), np.concatenate([np.zeros(0, dtype=int), *ordered]).astype(int)
 
 
 def violations(problem: cp.Problem, names: Mapping[str, cp.Constraint]) -> dict[str, float]:

@@ -15,7 +15,6 @@ from cvxpy.transforms.partial_optimize import partial_optimize
 from cvxpriv.certify.answers import Answer, Context, Stored
 from cvxpriv.certify.check import crosscheck
 from cvxpriv.certify.corpus import edges
-from cvxpriv.certify.corpus.conic import never_reached
 from cvxpriv.certify.corpus.items import FAMILIES, adversarial
 from cvxpriv.certify.corpus.known import Known, false_verdicts
 from cvxpriv.certify.corpus.polyhedral import endless
@@ -31,7 +30,7 @@ from cvxpriv.kkt.rays import improves_for_ever
 from cvxpriv.kkt.written import Written
 from tests.toolkit.held_back_problems import HELD_BACK
 
-SLOW = (never_reached, *edges.FAMILIES)
+SLOW = edges.FAMILIES
 
 
 def judged(known: Known, *solvers: str) -> pd.DataFrame:
@@ -175,6 +174,13 @@ def test_an_atom_has_its_limit_at_the_end_of_its_domain(
     for variable, entry in at.items():
         variable.save_value(np.asarray(entry))
     assert written.objective(written.state()) == pytest.approx(value, rel=1e-9, abs=1e-14)
+
+
+def test_a_parameter_that_holds_a_bare_number_is_read_like_any_other() -> None:
+    x, p = cp.Variable(name="x"), cp.Parameter(nonneg=True, name="p")
+    p.value = 2
+    problem = cp.Problem(cp.Minimize(cp.quad_over_lin(x, p) + x))
+    assert crosscheck(problem, ["CLARABEL"]).verdicts["CLARABEL"].verdict == "agrees"
 
 
 def test_a_matrix_fraction_has_its_value_at_a_singular_matrix() -> None:

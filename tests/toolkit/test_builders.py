@@ -73,31 +73,24 @@ def test_a_function_that_raises_is_the_users_error(tmp_path: Path) -> None:
         builder_named(f"{tmp_path}/mine.py:ends")()
 
 
-TWO = "def first(size=2): ...\n\ndef second(): ...\n\ndef third(size): ...\n\ndef _own(): ...\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ("def build(): ...\n\ndef other(): ...", "build"),
-        ("from math import sin\n\ndef mine(*, size=2): ...\n\ndef needs(size): ...\n\ndef _own(): ...", "mine"),
-    ],
-)
-def test_a_file_alone_means_build_or_its_only_function_without_arguments(tmp_path: Path, text: str, name: str) -> None:
+def test_a_file_alone_means_its_function_build(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
-    path.write_text(text)
-    assert builder_named(str(path)).name == name
+    path.write_text("def build(): ...\n\ndef other(): ...")
+    assert builder_named(str(path)).name == "build"
+    path.write_text("def bild(): ...\n\ndef other(): ...")
+    with pytest.raises(ModelError, match="has no function 'build': did you mean 'bild'"):
+        builder_named(str(path))
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (TWO, r"choose one of .*mine.py:first, .*mine.py:second$"),
-        ("def third(size): ...", "write one that takes no argument and returns a cvxpy problem"),
+        ("def build():\n    while True: pass\n", r"build of .*mine.py did not return within 0.05 s"),
+        ("while True: pass\n", r"mine.py was not loaded within 0.05 s"),
     ],
 )
-def test_a_file_alone_that_leaves_it_open_is_refused(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "mine.py"
-    path.write_text(text)
-    with pytest.raises(ModelError, match=message):
-        builder_named(str(path))
+def test_a_loop_without_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str) -> None:
+    (tmp_path / "mine.py").write_text(text)
+    monkeypatch.setattr("cvxpriv.certify.builders.TIME_LIMIT", 0.05)
+    with pytest.raises(DataError, match=message):
+        builder_named(f"{tmp_path}/mine.py")()

@@ -14,10 +14,11 @@ from cvxpriv.certify.cases import case_of_problem
 from cvxpriv.certify.corpus.liars import LIARS
 from cvxpriv.certify.stored_answers import recalled
 from cvxpriv.errors import ModelError
-from cvxpriv.kkt.conic.bounds import DOUBLINGS, _room, _step_inwards, lower_bound, variable_bounds
+from cvxpriv.kkt.conic.bounds import lower_bound, variable_bounds
 from cvxpriv.kkt.conic.cones import ConeLayout
 from cvxpriv.kkt.conic.data import extract
 from cvxpriv.kkt.conic.program import ConeProgram, cone_residuals
+from cvxpriv.kkt.conic.repair import DOUBLINGS, _step_inwards, rounding_room
 from cvxpriv.kkt.conic.solving import ConicSolution, solve_conic
 
 TIGHT = {
@@ -377,7 +378,9 @@ def test_a_step_inwards_is_the_first_of_all_levels_that_is_inside(
         v = layout.project_dual(rng.normal(size=size)) + far * rng.normal(size=size)
         direction = layout.interior() + 0.6 * (case % 3) * rng.normal(size=size)  # inside of every third
         points = [v + 2.0**power * direction for power in range(-DOUBLINGS, DOUBLINGS, 2)]
-        outside = np.array([layout.block_distances(one, dual=True) > _room(layout, one) for one in [v, *points]])
+        outside = np.array(
+            [layout.block_distances(one, dual=True) > rounding_room(layout, one) for one in [v, *points]]
+        )
         if together:
             outside[:] = outside.any(axis=1)[:, None]
         first, steps = outside.argmin(axis=0), np.array([v, *points])

@@ -97,6 +97,12 @@ def test_a_quadratic_program_of_a_file_has_both_triangles_of_its_matrix(tmp_path
     assert problem.variables()[0].value == pytest.approx([1.0, 0.0], abs=1e-6)
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_quadratic_problem_keeps_its_whole_numbers(tmp_path: Path, whole: bool) -> None:
+    text = "Minimize\n obj: x + [ 2 x ^2 ] / 2\nSubject To\n c: x >= 0.5\n" + "General\n x\n" * whole + "End\n"
+    assert problem_of_file(written(tmp_path, "square.lp", text)).is_mixed_integer() is whole
+
+
 def test_a_file_of_matrices_is_the_same_problem(tmp_path: Path) -> None:
     P, q = np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([-1.0, 0.0])
     path = tmp_path / "square.mat"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cvxpriv.certify import Stored, crosscheck
-from cvxpriv.certify.yardstick import ROOM, Domain
+from cvxpriv.certify.domains import ROOM, Domain
 from cvxpriv.kkt.written import Written
 
 
@@ -90,11 +90,12 @@ def test_a_support_function_is_judged_by_the_dual_of_its_set() -> None:
     assert table.loc[2, "objective"] == pytest.approx(a.sum())
 
 
-def test_a_constraint_without_a_value_at_its_boundary_is_loose_where_its_rows_hold() -> None:
+def test_a_perspective_has_its_limit_at_a_scale_of_zero() -> None:
     x, s = cp.Variable(name="x"), cp.Variable(nonneg=True, name="s")
-    row = crosscheck(cp.Problem(cp.Minimize(s), [cp.perspective(cp.square(x), s) <= 1, x == 0]), ["CLARABEL"]).table
-    assert row.loc[0, "verdict"] == "loose"
-    assert "has no value at its point" in row.loc[0, "reason"]
+    problem = cp.Problem(cp.Minimize(s), [cp.perspective(cp.square(x), s) <= 1, x == 0])
+    check = crosscheck(problem, ["CLARABEL"], answers={"truth": {x: 0.0, s: 0.0}, "lie": {x: 0.0, s: 0.1}})
+    verdicts = {name: one.verdict for name, one in check.verdicts.items()}
+    assert verdicts == {"truth": "agrees", "lie": "WRONG", "CLARABEL": "agrees"}
 
 
 def test_multipliers_of_a_constant_objective_cannot_make_a_feasible_point_wrong() -> None:

@@ -217,8 +217,8 @@ class Late(Place):
 def test_a_solver_without_a_known_limit_has_a_process_of_its_own(
     knapsack: tuple[cp.Problem, cp.Variable], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cvxpriv.certify.task.OPTIONS", {})
-    monkeypatch.setattr("cvxpriv.certify.task.DEAF", Late())
+    monkeypatch.setattr("cvxpriv.certify.solver_answers.OPTIONS", {})
+    monkeypatch.setattr("cvxpriv.certify.solver_answers.DEAF", Late())
     rows = crosscheck(knapsack[0], ["HIGHS"]).table
     assert rows[["status", "verdict"]].iloc[0].tolist() == ["timed out", "failed"]
     assert "no answer within" in rows["reason"].iloc[0]

@@ -141,8 +141,8 @@ def _of_highs(path: Path) -> _Data:
     lower = sp.csc_array((size, size))
     if hessian.dim_:
         lower = sp.csc_array((hessian.value_, hessian.index_, hessian.start_), shape=(size, size))
-        whole = hessian.format_ != highspy.HessianFormat.kTriangular
-        lower = lower if whole else sp.csc_array(lower + sp.tril(lower, -1).T)
+        if hessian.format_ == highspy.HessianFormat.kTriangular:
+            lower = sp.csc_array(lower + sp.tril(lower, -1).T)
     low, high, least, most = (
         np.array(side, dtype=float) for side in (lp.row_lower_, lp.row_upper_, lp.col_lower_, lp.col_upper_)
     )

@@ -165,14 +165,6 @@ def contradiction(rng: np.random.Generator) -> Known:
     return Known(least(cp.sum_squares(x), rows), INFEASIBLE)
 
 
-def barely_feasible(rng: np.random.Generator) -> Known:
-    """Pose a single feasible point, or a slit of width 1e-9 to 1e-5, between rows that face each other."""
-    width = float(rng.choice([0.0, 1e-9, 1e-7, 1e-5]))
-    x = cp.Variable(2, name="x")
-    rows = [x[0] >= 1, x[0] <= 1 + width, x[1] >= x[0], x[1] <= 3]
-    return Known(least(x[0] + x[1], rows), value=2.0, answers=at(x, truth=np.ones(2), lie=np.array([1.0, 2.0])))
-
-
 def endless(rng: np.random.Generator) -> Known:
     """Pose a cone of directions along which the objective falls for ever."""
     n, m = int(rng.integers(1, 5)), int(rng.integers(1, 5))
@@ -195,5 +187,5 @@ def _unit(c: Array, x: Array) -> float:
 
 FAMILIES = (
     *(linear, badly_scaled_linear, transport, quadratic, cancelling_quadratic, flat_squares, far_away, pieces),
-    *(shrinkage, box, contradiction, barely_feasible, endless),
+    *(shrinkage, box, contradiction, endless),
 )

@@ -35,14 +35,21 @@ Row = list[Fraction]
 
 @dataclass(frozen=True)
 class Interval:
-    """Between which numbers the optimum of the minimisation lies, rounded outwards; infinite where nothing is proved.
+    """Between which numbers an optimum lies, rounded outwards; infinite where nothing is proved.
 
     `why`: The missing part, or ``""``.
+    `infeasible`: No point satisfies the constraints.
     """
 
     low: float = -np.inf
     high: float = np.inf
     why: str = ""
+    infeasible: bool = False
+
+    def __str__(self) -> str:
+        if self.infeasible:
+            return "exact arithmetic proves that no point satisfies the constraints"
+        return f"exact arithmetic proves the optimum to lie between {self.low!r} and {self.high!r}"
 
 
 def proved_interval(program: ConeProgram, x: Array, z: Array) -> Interval:

@@ -19,6 +19,8 @@ from cvxpriv.numerics.arrays import Array
 
 Project = Callable[[Array], Array]
 
+KINDS = ("zero", "nonneg", "soc", "psd", "exp", "power")
+"""The fields of a layout, in the order of its rows."""
 ROUNDED = 1e-6
 """Largest distance of a power cone's exponents from a sum of one: cvxpy takes them to about this."""
 
