@@ -222,7 +222,7 @@ def test_all_means_every_block_of_every_model(run: Run) -> None:
         (("{}:lie", "--time-limit", "3"), "time_limit"),
         (("funel",), "'funel' is no model that is installed: did you mean 'funnel'?"),
         (("problems",), "or a problem of yours: my_problem.py:build"),
-        (("{}",), "alone names no function: choose one of"),
+        (("{}",), "has no function 'build'"),
     ],
 )
 def test_what_cannot_be_checked_is_refused(run: Run, problems: str, arguments: tuple[str, ...], message: str) -> None:
@@ -230,15 +230,15 @@ def test_what_cannot_be_checked_is_refused(run: Run, problems: str, arguments: t
     assert message in one_error_line(result)
 
 
-def test_a_file_with_one_function_needs_no_name_and_says_what_it_took(run: Run, tmp_path: Path) -> None:
+def test_a_file_alone_means_its_build_and_says_so(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text(
-        "import cvxpy as cp\n\ndef only():\n    return cp.Problem(cp.Minimize(cp.norm(cp.Variable(2) - 1)))"
+        "import cvxpy as cp\n\ndef build():\n    return cp.Problem(cp.Minimize(cp.norm(cp.Variable(2) - 1)))"
     )
     result = run("crosscheck", str(path), "--solvers", "CLARABEL")
     assert result.exit_code == 0, result.stderr
-    assert f"Checked {path}:only, as no function was named" in " ".join(result.stdout.split())
-    named = run("crosscheck", f"{path}:only", "--solvers", "CLARABEL")
+    assert f"Checked {path}:build, as no function was named" in " ".join(result.stdout.split())
+    named = run("crosscheck", f"{path}:build", "--solvers", "CLARABEL")
     assert "Checked" not in named.stdout
 
 
