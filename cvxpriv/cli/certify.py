@@ -1,6 +1,7 @@
 """`cvxpriv certify`: check a certificate of a bound, without a solver."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -12,21 +13,31 @@ from cvxpriv.bounds.service_certificate import service_certificate_of
 from cvxpriv.cli.options import output_options
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.reports.files import read_document
-from cvxpriv.reports.formatting import format_number
+from cvxpriv.reports.formatting import format_number, paragraph
+from cvxpriv.reports.sets import require_whole
+
+CERTIFICATE = "certificate.json"
 
 
 @click.command()
-@click.argument("file", metavar="CERTIFICATE")
+@click.argument("file", metavar="CERTIFICATE|FOLDER")
 @output_options
 @click.pass_obj
 def certify(terminal: Terminal, file: str) -> None:
     """Derive a bound again in exact arithmetic, from the CERTIFICATE that `cvxpriv funnel` or `inference` wrote.
 
-    It ends with 2 where the certificate does not prove what it claims. The same check without cvxpriv is
-    `python check_certificate.py CERTIFICATE`, of the file that stands beside the certificate, and
+    Of a FOLDER that a command wrote, every file is compared with the hash in manifest.json first.
+
+    It ends with 2 where a file has changed, or the certificate does not prove what it claims. The same check without
+    cvxpriv is `python check_certificate.py CERTIFICATE`, of the file that stands beside the certificate, and
     `python check_constrained_certificate.py CERTIFICATE` where it is one under constraints.
     """
-    document = read_document(file, "a certificate.json")
+    if Path(file).is_dir():
+        names, file = require_whole(file), str(Path(file) / CERTIFICATE)
+        terminal.say(paragraph(f"unchanged since they were written: {', '.join(names)}", indent=""))
+        if CERTIFICATE not in names:
+            return terminal.result({"command": "certify", "files": list(names)})
+    document = read_document(file, f"a {CERTIFICATE}")
     service = document.get("kind") in (SERVICE, CONSTRAINED_SERVICE)
     text, result = (_of_service if service else _of_funnel)(document, file)
     terminal.say(text)

@@ -16,8 +16,6 @@ import numpy.typing as npt
 
 from cvxpriv.errors import DataError
 
-__all__ = ["WORDS", "common_rows", "digests"]
-
 #: Words of 64 bits in a hash.
 WORDS = 4
 Words = npt.NDArray[np.uint64]

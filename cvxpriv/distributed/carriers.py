@@ -18,8 +18,6 @@ from cvxpriv.distributed.messages import REFUSAL, Message, Vocabulary
 from cvxpriv.errors import DataError, ModelError, PartyError, PrivacyError
 from cvxpriv.numerics.later import pd
 
-__all__ = ["HOLDER", "Carrier", "Entry", "InProcess", "MessageLog", "Role", "refusal", "require_willing"]
-
 
 @dataclass(frozen=True)
 class Entry:

@@ -17,9 +17,6 @@ from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.privacy.ledger import ledger_of
 from cvxpriv.reports.files import PathLike, locked, plain_file, write_bytes
 
-__all__ = ["Checkpoint", "hold", "read_checkpoint", "saved_if_lost", "write_checkpoint"]
-
-
 #: Name of the file in a party's folder.
 FILE = "checkpoint.bin"
 

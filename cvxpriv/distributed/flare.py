@@ -26,8 +26,6 @@ try:
 except ImportError as error:
     raise ModelError('parties in a FLARE federation need nvflare: pip install "cvxpriv[nvflare]"') from error
 
-__all__ = ["HOLDING", "SERVING", "FlareHolder", "HolderSite", "PartySite", "write_job"]
-
 #: Environment variables with the place, MODULE:FUNCTION, of a site's own function: `run()` at the label holder, inside
 #: which `FlareHolder` is made, and `role(site)` at a party, which returns its `Role`.
 HOLDING, SERVING = "CVXPRIV_FLARE_HOLDER", "CVXPRIV_FLARE_PARTY"

@@ -21,11 +21,9 @@ from cvxpriv.errors import CvxprivError, DataError, MessageRefused, ModelError, 
 from cvxpriv.numerics.arguments import finite_double
 
 try:
-    from pyarrow import flight
+    from pyarrow import flight as flight
 except ImportError as error:
     raise ModelError('parties over a network need pyarrow: pip install "cvxpriv[parties]"') from error
-
-__all__ = ["EXCHANGE", "HOLD", "FlightHolder", "flight", "place_of", "seconds_of"]
 
 #: The one action that is served, and how long a call without a request is held, in seconds.
 EXCHANGE, HOLD = "exchange", 5.0

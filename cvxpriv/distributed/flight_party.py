@@ -12,8 +12,6 @@ from cvxpriv.distributed.keys import Keys
 from cvxpriv.distributed.messages import Envelope, Message
 from cvxpriv.errors import CvxprivError, MessageRefused, PartyError
 
-__all__ = ["serve"]
-
 #: Seconds between two attempts to reach the orchestrator.
 PAUSE = 0.2
 #: Seconds beyond `HOLD` after which a call is given up.

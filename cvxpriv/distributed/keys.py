@@ -24,8 +24,6 @@ try:
 except ImportError as error:
     raise ModelError('keys of parties need the package cryptography: pip install "cvxpriv[parties]"') from error
 
-__all__ = ["Keys", "add_member", "create_team", "keys_in"]
-
 #: Days for which the authority's certificate is good.
 AUTHORITY_DAYS = 3650
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")

@@ -17,8 +17,6 @@ import numpy.typing as npt
 
 from cvxpriv.errors import MessageRefused, shown
 
-__all__ = ["COMMON", "LARGEST", "PROTOCOL", "REFUSAL", "Envelope", "Kind", "Message", "Text", "Vector", "Vocabulary"]
-
 #: Version of the protocol: both ends must speak the same.
 PROTOCOL = "cvxpriv-parties/1"
 #: Largest message, in bytes: thirty million numbers.

@@ -19,8 +19,6 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy import Budget, Release, gaussian_epsilon, ledger_document, ledger_of
 from cvxpriv.reports.files import PathLike
 
-__all__ = ["Allowance", "Participant"]
-
 #: Rounding of a budget that an option states in decimals.
 ROUNDING = 1e-9
 

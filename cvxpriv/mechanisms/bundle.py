@@ -32,21 +32,8 @@ from cvxpriv.reports.sets import Content, write_set
 from cvxpriv.reports.text import csv_text
 from cvxpriv.tables.recipe import Recipe
 
-__all__ = [
-    "DOCUMENT",
-    "FORMAT",
-    "ROWS",
-    "VERSION",
-    "Designed",
-    "contents_of",
-    "is_bundle",
-    "told",
-    "within",
-    "write_bundle",
-]
-
 FORMAT, VERSION = "cvxpriv bundle", 2
-DOCUMENT, ROWS = "bundle.json", "rows.csv"
+FILES = DOCUMENT, ROWS, BOOK, README = "bundle.json", "rows.csv", "codebook.csv", "README.txt"
 STEP = 0.05
 """Step to which the codebook is rounded where P(Y|X) stays at home."""
 FEWER = 3
@@ -140,8 +127,8 @@ def contents_of(
     document = _document(mechanism, released, book, stated, shown, name, len(released) if given is None else given)
     return {
         ROWS: csv_text(released),
-        "codebook.csv": csv_text(book.frame),
-        "README.txt": _readme(document, book, mechanism.array),
+        BOOK: csv_text(book.frame),
+        README: _readme(document, book, mechanism.array),
         DOCUMENT: json_text(document, indent=1) + "\n",
     }
 

@@ -17,20 +17,16 @@ from typing import Any, NoReturn
 import numpy as np
 
 from cvxpriv.errors import DataError, shown, suggest
-from cvxpriv.mechanisms.bundle import DOCUMENT, FORMAT, ROWS, VERSION
+from cvxpriv.mechanisms.bundle import DOCUMENT, FILES, FORMAT, ROWS, VERSION
 from cvxpriv.mechanisms.codebook import Stated, stated_in, statistics_of
 from cvxpriv.mechanisms.frequencies import estimates, half_widths
 from cvxpriv.mechanisms.noisy_frequencies import NoisyCounts, counts_in
 from cvxpriv.numerics.arrays import Array, Flags
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
-from cvxpriv.reports.files import PathLike, plain_file
-from cvxpriv.reports.sets import MANIFEST
+from cvxpriv.reports.files import MANIFEST, PathLike, plain_file
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.arrays import stochastic_matrix
-
-__all__ = ["Bundle", "Decoded", "decode", "read_bundle"]
-
 
 STATED = (
     "The owner states how often values occur among these rows, rounded to {step:.0%}: low and high hold every "
@@ -244,7 +240,7 @@ def read_bundle(path: PathLike) -> Bundle:
     try:
         files = _files(Path(path))
         listed = json.loads(files[MANIFEST])["sha256"]
-        for name in (DOCUMENT, ROWS):
+        for name in FILES:
             if hashlib.sha256(files[name]).hexdigest() != listed[name]:
                 _wrong(path, f"{name} is not the file that the manifest names")
         return Bundle(json.loads(files[DOCUMENT]), files[ROWS])
@@ -277,7 +273,7 @@ def _files(path: Path) -> dict[str, bytes]:
     found = {}
     archive = zipfile.ZipFile(path) if path.is_file() else None
     with archive or nullcontext():
-        for name in (MANIFEST, DOCUMENT, ROWS):
+        for name in (MANIFEST, *FILES):
             with plain_file(path / name) if archive is None else archive.open(name) as file:
                 found[name] = file.read(MOST_BYTES + 1)
             if len(found[name]) > MOST_BYTES:

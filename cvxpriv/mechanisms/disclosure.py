@@ -33,14 +33,6 @@ from cvxpriv.tables.resampling import (
     with_unseen_cells,
 )
 
-__all__ = [
-    "OF_RELEASES",
-    "STATEMENT",
-    "Disclosure",
-    "disclosure",
-    "statement_of",
-]
-
 OF_RELEASES = (
     "They bound what one release tells on average about S within the population that the table "
     "describes, to somebody who knows that table; they promise nothing about a single person, about other "

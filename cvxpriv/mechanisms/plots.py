@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Axis", "axes_of", "plot_curve", "plot_mechanism", "with_axes"]
-
 LABELLED = 40
 """Largest number of rows or columns of a heatmap that carry labels."""
 ANNOTATED = 320

@@ -30,8 +30,6 @@ from cvxpriv.reports.formatting import format_number
 from cvxpriv.tables.information import entropy, mutual_information
 from cvxpriv.tables.joint import JointTable
 
-__all__ = ["Reveals", "reveals"]
-
 RANK = 1e-9
 """Singular values below this part of the largest count as zero."""
 ALIKE = 1e-9

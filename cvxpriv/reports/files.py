@@ -6,6 +6,7 @@ before the rename leaves the old file as it was and no temporary one behind.
 
 import contextlib
 import errno
+import hashlib
 import json
 import os
 import re
@@ -16,14 +17,17 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, TypeAlias
 
 from cvxpriv.errors import DataError, shown
 
 PathLike: TypeAlias = str | os.PathLike[str]
 MOST_BYTES = 2**28
 """Largest number of bytes of a document that is read (256 MiB)."""
+MANIFEST, SET = "manifest.json", "cvxpriv set"
+"""Name and format of the file that holds the SHA-256 of every file of a set."""
 _LITTER = re.compile(r"\.(.+)\.(\d+)-[0-9a-f]{16}\.(?:tmp|old)")
 
 
@@ -73,7 +77,7 @@ def write_text(path: PathLike, text: str, private: bool = False) -> Path:
     return write_bytes(path, data, private)
 
 
-def plain_file(path: PathLike) -> BinaryIO:
+def plain_file(path: PathLike) -> BufferedReader:
     """Open a plain file for reading. A pipe could keep its reader waiting, and a device need not end.
 
     Raises OSError: The file cannot be opened, or is a folder, a device or a pipe: these are not waited for.
@@ -93,11 +97,11 @@ def _plain(path: str, flags: int) -> int:
 def read_text(path: PathLike) -> str:
     """Read a UTF-8 text file.
 
-    Raises DataError: The file cannot be read, is larger than `MOST_BYTES`, or is not UTF-8 text.
+    Raises DataError: The file cannot be read, is larger than `MOST_BYTES`, is not UTF-8 text, or is not the file that
+    the manifest beside it names.
     """
     try:
-        with plain_file(Path(path)) as file:
-            data = file.read(MOST_BYTES + 1)
+        data = _as_listed(Path(path))
         text = data.decode("utf-8") if len(data) <= MOST_BYTES else ""
     except (TypeError, ValueError) as error:  # ValueError: a null character in the name
         if isinstance(error, UnicodeDecodeError):
@@ -110,6 +114,38 @@ def read_text(path: PathLike) -> str:
     if len(data) > MOST_BYTES:
         raise DataError(f"path={str(path)!r} holds more than {MOST_BYTES / 2**20:g} MiB: check that it is a document")
     return text
+
+
+def _as_listed(path: Path) -> bytes:
+    """Read a file, and again where a set that is written meanwhile has changed it; refuse one that is not the set's."""
+    before = None
+    while True:
+        with plain_file(path) as file:
+            data = file.read(MOST_BYTES + 1)
+        known = None if path.name == MANIFEST else listed(path.parent).get(path.name)
+        if known is None or len(data) > MOST_BYTES or hashlib.sha256(data).hexdigest() == known:
+            return data
+        if data == before:
+            raise changed(path)
+        before = data
+
+
+def changed(path: Path) -> DataError:
+    """Return the error for a file that is missing from its set or is not the one that was written."""
+    return DataError(
+        f"path={str(path)!r} is not the file that {MANIFEST} beside it names: write the set again or, where the change "
+        f"is meant, take {MANIFEST} away"
+    )
+
+
+def listed(folder: Path) -> dict[str, str]:
+    """Return the files of the set in a folder by name, with their hashes; empty without a manifest of ours."""
+    try:
+        document = json.loads(read_text(folder / MANIFEST))
+        hashes = document["sha256"] if document["format"] == SET else {}
+        return {str(name): str(known) for name, known in hashes.items() if os.path.basename(name) == name}
+    except (DataError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return {}
 
 
 def read_document(path: PathLike, expected: str) -> dict[str, Any]:

@@ -18,12 +18,21 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from cvxpriv.errors import DataError
-from cvxpriv.reports.files import PathLike, hidden, litter, read_text, write_bytes, write_text
+from cvxpriv.reports.files import (
+    MANIFEST,
+    SET,
+    PathLike,
+    changed,
+    hidden,
+    listed,
+    litter,
+    plain_file,
+    write_bytes,
+    write_text,
+)
 
 Content: TypeAlias = "str | bytes | Callable[[Path], Path]"
 
-MANIFEST = "manifest.json"
-FORMAT = "cvxpriv set"
 _EXCHANGE, _HERE = 2, -100  # RENAME_EXCHANGE, AT_FDCWD
 
 
@@ -52,6 +61,26 @@ def write_set(folder: PathLike, contents: Mapping[str, Content]) -> list[Path]:
     return [target / name for name in contents]
 
 
+def require_whole(folder: PathLike) -> tuple[str, ...]:
+    """Compare a folder with its manifest, and return the names of the set's files.
+
+    Raises DataError: There is no manifest, or a file of the set is missing, unreadable or not the one that was written.
+    """
+    hashes = listed(Path(folder))
+    if not hashes:
+        raise DataError(
+            f"{str(Path(folder) / MANIFEST)!r} is missing or no manifest: give a folder that a command wrote"
+        )
+    for name, known in hashes.items():
+        try:
+            found = _hash(Path(folder) / name)
+        except OSError:
+            found = ""
+        if found != known:
+            raise changed(Path(folder) / name)
+    return tuple(hashes)
+
+
 def _exchange(target: Path, contents: Mapping[str, Content]) -> None:
     stage = target.parent / hidden(target.name, "tmp")
     stage.mkdir(parents=True, mode=0o700)
@@ -70,7 +99,7 @@ def _one_by_one(target: Path, contents: Mapping[str, Content]) -> None:
     stage = target / hidden("set", "tmp")
     stage.mkdir(mode=0o700)
     try:
-        before = set(_listed(target))
+        before = set(listed(target))
         _fill(stage, contents)
         (target / MANIFEST).unlink(missing_ok=True)
         for name in before - set(contents):
@@ -91,12 +120,12 @@ def _fill(stage: Path, contents: Mapping[str, Content]) -> None:
         else:
             content(path)
     hashes = {name: _hash(stage / name) for name in contents}
-    write_text(stage / MANIFEST, json.dumps({"format": FORMAT, "version": 1, "sha256": hashes}, indent=1) + "\n")
+    write_text(stage / MANIFEST, json.dumps({"format": SET, "version": 1, "sha256": hashes}, indent=1) + "\n")
 
 
 def _keep_others(target: Path, stage: Path) -> None:
     """Bring the folder's other files along, as the same files where the system has hard links."""
-    ours = {*_listed(target), MANIFEST}
+    ours = {*listed(target), MANIFEST}
     for entry in os.scandir(target):
         if entry.name not in ours:
             try:
@@ -162,17 +191,8 @@ def _tidy(target: Path) -> None:
 
 
 def _hash(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _listed(folder: Path) -> dict[str, str]:
-    """Return the files of the set in a folder by name, with their hashes; empty without a manifest of ours."""
-    try:
-        document = json.loads(read_text(folder / MANIFEST))
-        hashes = document["sha256"] if document["format"] == FORMAT else {}
-        return {str(name): str(known) for name, known in hashes.items() if os.path.basename(name) == name}
-    except (DataError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return {}
+    with plain_file(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _umask() -> int:

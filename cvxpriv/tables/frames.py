@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from cvxpriv.errors import DataError, shown, suggest
 from cvxpriv.numerics.arguments import is_missing
 from cvxpriv.numerics.later import pd
-from cvxpriv.reports.text import TEXTS
+from cvxpriv.reports.text import BINARY, TEXTS
 from cvxpriv.tables.encodings import (
     COMPRESSIONS,
     SEPARATORS,
@@ -33,7 +33,7 @@ from cvxpriv.tables.encodings import (
     with_points,
 )
 from cvxpriv.tables.headers import below_title, named, one_header
-from cvxpriv.tables.workbooks import BINARY, read_binary
+from cvxpriv.tables.workbooks import read_binary
 
 _PLAIN_NUMBER = re.compile(r"[+-]?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
 _CLASS = re.compile(r"(below )?([+-]?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)(?: to .*| and above)?")

@@ -11,11 +11,9 @@ from typing import Any
 
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.later import pd
-from cvxpriv.reports.text import BINARY, require_package
+from cvxpriv.reports.text import require_package
 from cvxpriv.tables.encodings import LOOKED_AT, MAX_BYTES, file_bytes
 from cvxpriv.tables.headers import header_place, named, one_header
-
-__all__ = ["BINARY", "read_binary"]
 
 #: Bytes of a cell in memory, at least.
 POINTER = 8

@@ -12,7 +12,7 @@ from typing import Any
 from click.testing import Result
 
 from cvxpriv.cli.terminal import Terminal
-from tests.whole_sets import require_whole
+from cvxpriv.reports.sets import require_whole
 
 FEW = ("--starts", "2", "--seed", "0")
 #: Everything that takes time left out.

@@ -14,7 +14,7 @@ from cvxpriv_models.recycled_admm.node_rows import graph_of_file, place, spelled
 import cvxpriv as cpv
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.learning.encoding import Encoding
-from tests.whole_sets import require_whole
+from cvxpriv.reports.sets import require_whole
 
 from .conftest import Run, one_error_line, scores_of
 

@@ -26,8 +26,8 @@ from cvxpriv.certify.verdicts import Verdict
 from cvxpriv.cli.problem_command import crosscheck_command
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.kkt.conic.solving import ConicSolution, solve_conic
+from cvxpriv.reports.sets import require_whole
 from cvxpriv.tables.joint import JointTable
-from tests.whole_sets import require_whole
 
 from ..outside_package.factorisation import Factorisation
 from .conftest import COUNTS, Run, one_error_line

@@ -14,7 +14,7 @@ from click.testing import Result
 
 from cvxpriv.cli import demo
 from cvxpriv.mechanisms.mechanism import Mechanism
-from tests.whole_sets import require_whole
+from cvxpriv.reports.sets import require_whole
 
 from .conftest import Run, one_error_line, run_in
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 from functools import wraps
 from pathlib import Path
@@ -16,8 +17,8 @@ from cvxpriv_models.privacy_funnel.model import PrivacyFunnel
 
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.mechanisms.mechanism import Mechanism
+from cvxpriv.reports.sets import require_whole
 from cvxpriv.tables.joint import JointTable
-from tests.whole_sets import require_whole
 
 from .conftest import COUNTS, Run, one_error_line, run_in
 from .design_cases import (
@@ -53,6 +54,23 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, Path]:
 
 def test_a_run_writes_what_it_says_and_nothing_else(whole: tuple[Result, Path]) -> None:
     require_every_file(*whole, "certificate.json", "check_certificate.py", "columns_along_curve.csv")
+
+
+def test_certify_compares_a_whole_folder_with_its_manifest(
+    whole: tuple[Result, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(whole[1], "o")
+    found = run_in(tmp_path, "certify", "o")
+    assert found.exit_code == 0, found.stderr
+    assert "unchanged" in found.stdout
+    assert "proved" in found.stdout
+    Path("o/report.html").write_text("another")
+    assert "o/report.html' is not the file" in one_error_line(run_in(tmp_path, "certify", "o"))
+    shutil.copy("o/report.html", "o/mechanism.json")
+    assert "o/mechanism.json' is not the file" in one_error_line(
+        run_in(tmp_path, "release", "o/mechanism.json", "t.csv")
+    )
 
 
 def test_the_mechanism_file_is_the_one_that_python_designs(run: Run, counts: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 import cvxpriv as cpv
 from cvxpriv.learning.encoding import Encoding
 from cvxpriv.models import ADMMSharing
-from tests.whole_sets import require_whole
+from cvxpriv.reports.sets import require_whole
 
 from .conftest import Run, one_error_line, scores_of
 

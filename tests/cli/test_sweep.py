@@ -10,7 +10,7 @@ import pytest
 
 import cvxpriv as cpv
 from cvxpriv.models import PrivacyFunnel
-from tests.whole_sets import require_whole
+from cvxpriv.reports.sets import require_whole
 
 from .conftest import Run, one_error_line
 

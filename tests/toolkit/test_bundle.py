@@ -300,6 +300,10 @@ def test_a_bundle_that_was_changed_is_refused(tmp_path: Path) -> None:
     rows.write_text(rows.read_text().replace("y0", "y1"))
     with pytest.raises(CvxprivError, match="is not the file that the manifest names"):
         cpv.decode(tmp_path / "b")
+    MECHANISM.bundle(PEOPLE, tmp_path / "b", matrix=True)
+    (tmp_path / "b" / "codebook.csv").write_text("another")
+    with pytest.raises(CvxprivError, match="codebook.csv is not the file that the manifest names"):
+        cpv.decode(tmp_path / "b")
     (tmp_path / "c.zip").write_bytes(b"PK nothing")
     for wrong in ("c.zip", "missing"):
         with pytest.raises(CvxprivError, match="cannot be used"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import signal
 import stat
@@ -15,8 +16,8 @@ import pytest
 
 from cvxpriv.errors import DataError
 from cvxpriv.reports import files, sets
-from cvxpriv.reports.sets import MANIFEST, write_set
-from tests.whole_sets import require_whole
+from cvxpriv.reports.files import MANIFEST, read_text
+from cvxpriv.reports.sets import require_whole, write_set
 
 Contents = dict[str, str | bytes | Callable[[Path], Path]]
 
@@ -146,6 +147,32 @@ def test_the_current_folder_is_written_in_its_place(tmp_path: Path, monkeypatch:
     write_set(".", version(3))
     assert tmp_path.stat().st_ino == before
     assert numbers_in(Path()) == {"3"}
+
+
+@pytest.mark.parametrize("change", [lambda path: path.write_text("2"), Path.unlink])
+def test_a_changed_file_of_a_set_is_named(tmp_path: Path, change: Callable[[Path], object]) -> None:
+    write_set(tmp_path, version(1))
+    assert set(require_whole(tmp_path)) == set(version(1))
+    assert read_text(tmp_path / "a.txt") == version(1)["a.txt"]
+    change(tmp_path / "a.txt")
+    for read in (lambda: require_whole(tmp_path), lambda: read_text(tmp_path / "a.txt")):
+        with pytest.raises(DataError, match=r"a\.txt' (is not the file that manifest|cannot be read)"):
+            read()
+    (tmp_path / MANIFEST).write_text(json.dumps({"format": "another"}))
+    with pytest.raises(DataError, match="no manifest"):
+        require_whole(tmp_path)
+
+
+def test_a_reader_beside_a_writer_meets_no_changed_file(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    write_set(folder, version(0))
+    process = os.fork()
+    if process == 0:
+        for number in range(1, 60):
+            write_set(folder, version(number))
+        os._exit(0)
+    while os.waitpid(process, os.WNOHANG) == (0, 0):
+        assert len(set(read_text(folder / "a.txt").split())) == 1
 
 
 def test_a_saved_run_is_for_its_owner_alone(tmp_path: Path) -> None:
