@@ -10,7 +10,7 @@ import cvxpy as cp
 import numpy as np
 import numpy.typing as npt
 
-from cvxpriv.errors import ModelError
+from cvxpriv.errors import ModelError, shown
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 from cvxpriv.penalties.contract import Form, Penalty, Separable, require_weight
@@ -95,7 +95,7 @@ class GroupLasso(Penalty):
     Parameters
     ----------
     groups : sequence of sequences of int
-        Indices of coefficients, each in at most one group.
+        Indices of coefficients, from 0, each in at most one group.
     lam : float
         Weight, >= 0.
     """
@@ -107,7 +107,9 @@ class GroupLasso(Penalty):
         require_weight(self.lam, "the group lasso")
         flat = [index for one in self.groups for index in one]
         if not all(self.groups) or len(set(flat)) != len(flat):
-            raise ModelError(f"groups={self.groups!r} overlap or hold an empty one: give every index to at most one")
+            raise ModelError(
+                f"groups={shown(self.groups)} overlap or hold an empty one: give every index to at most one"
+            )
         object.__setattr__(self, "groups", tuple(tuple(int(index) for index in one) for one in self.groups))
 
     @property
@@ -115,29 +117,31 @@ class GroupLasso(Penalty):
         """Name of the penalty; `penalty_named` does not read it."""
         return "group"
 
-    def _weighted(self) -> Iterator[tuple[float, npt.NDArray[np.intp]]]:
+    def _weighted(self, x: Array | cp.Expression) -> Iterator[tuple[float, npt.NDArray[np.intp]]]:
         for one in self.groups:
+            if min(one) < 0 or max(one) >= x.size:
+                raise ModelError(f"groups hold {shown(one)}: the {x.size:,} coefficients are 0 to {x.size - 1:,}")
             yield self.lam * float(np.sqrt(len(one))), np.asarray(one, dtype=np.intp)
 
     def value(self, x: Array) -> float:
-        return float(sum(weight * np.linalg.norm(x[one]) for weight, one in self._weighted()))
+        return float(sum(weight * np.linalg.norm(x[one]) for weight, one in self._weighted(x)))
 
     def prox(self, s: Array, step: float) -> Array:
         t = s.copy()
-        for weight, one in self._weighted():
+        for weight, one in self._weighted(s):
             t[one] = _beyond(s[one], step * weight)
         return t
 
     def residual(self, x: Array, gradient: Array) -> Array:
         """See `Penalty.residual`. At 0 the subgradients of a group are a ball."""
         off = gradient.copy()
-        for weight, one in self._weighted():
+        for weight, one in self._weighted(x):
             size = float(np.linalg.norm(x[one]))
             off[one] = gradient[one] + weight * x[one] / size if size > 0.0 else _beyond(gradient[one], weight)
         return off
 
     def expression(self, x: cp.Expression) -> Form:
-        return sum(weight * cp.norm2(x[one]) for weight, one in self._weighted()), []
+        return sum(weight * cp.norm2(x[one]) for weight, one in self._weighted(x)), []
 
 
 def _beyond(v: Array, radius: float) -> Array:

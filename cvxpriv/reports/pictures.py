@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from cvxpriv.errors import DataError, ModelError, shown, suggest
-from cvxpriv.numerics.arguments import require_positive
+from cvxpriv.numerics.arguments import require_at_most, require_positive
 from cvxpriv.numerics.doors import door
 from cvxpriv.reports.files import PathLike, write_bytes
 
@@ -97,11 +97,12 @@ def save_figure(figure: Figure, path: PathLike, dpi: int = 150) -> Path:
     DataError
         Another suffix, or a file that cannot be written.
     ModelError
-        matplotlib is missing, or `dpi` is not a finite number above 0.
+        matplotlib is missing, or `dpi` is not above 0 and at most 1,200.
     """
     if not hasattr(figure, "savefig"):
         raise ModelError(f"figure={shown(figure)} is no figure: pass what a function such as `plot_curve` returned")
     require_positive(dpi=dpi)
+    require_at_most(1_200, dpi=dpi)
     return write_bytes(path, image(figure, Path(path).suffix.lower().lstrip("."), dpi))
 
 

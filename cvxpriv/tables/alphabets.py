@@ -136,13 +136,16 @@ class Alphabet:
         return len(self.symbols)
 
     def label(self, i: int) -> str:
-        """Return symbol number ``i`` as one text, for example ``17-25, Female, 9``."""
-        return ", ".join(self.symbols[i])
+        """Return symbol number ``i`` as one text, for example ``17-25, Female, 9``.
+
+        Raises DataError: There are no more than ``i`` symbols.
+        """
+        return ", ".join(self.take([i]).symbols[0])
 
     @property
     def labels(self) -> tuple[str, ...]:
         """Return all symbols as texts, in order."""
-        return tuple(self.label(i) for i in range(len(self)))
+        return tuple(map(", ".join, self.symbols))
 
     @cached_property
     def _places(self) -> dict[tuple[str, ...], int]:

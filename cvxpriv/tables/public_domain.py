@@ -11,52 +11,54 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from cvxpriv.errors import DataError, suggest
+from cvxpriv.numerics.arguments import few
 from cvxpriv.numerics.arrays import IntArray
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.frames import in_order, symbol
 
-MOST_CELLS = 10_000_000
-"""The largest domain."""
+MOST_CELLS, MOST_VALUES = 10_000_000, 1_000_000
+"""The largest domain, and the most values of a column."""
 
 
-def product_of(side: Alphabet, domain: Mapping[str, Sequence[object]] | None) -> Alphabet:
-    """Return every combination of the columns' values.
-
-    `side`: The columns, and the symbols that occur.
-    `domain`: The values of each column; None takes those of the symbols.
-    Raises DataError: A column without values.
-
-    >>> product_of(Alphabet(("age", "sex"), (("old", "F"), ("young", "M"))), None).labels
-    ('old, F', 'old, M', 'young, F', 'young, M')
-    """
-    levels = []
+def _values(side: Alphabet, domain: Mapping[str, Sequence[object]] | None) -> list[tuple[str, ...]]:
+    """Return the values of each column of a side; without a domain, those of the symbols that occur."""
+    levels: list[tuple[str, ...]] = []
     for place, column in enumerate(side.columns):
         if domain is None:
-            levels.append(in_order({row[place] for row in side.symbols}))
+            levels.append(tuple(in_order({row[place] for row in side.symbols})))
         else:
-            values = tuple(dict.fromkeys(symbol(value) for value in domain.get(column, ())))
+            given = few(f"domain of {column}", domain.get(column, ()), MOST_VALUES)
+            values = tuple(dict.fromkeys(map(symbol, given)))
             if not values:
                 raise DataError(f"domain names no value of column {column!r}: name all that it may have")
             levels.append(values)
-    if math.prod(map(len, levels)) > MOST_CELLS:
-        raise DataError(f"domain of {', '.join(side.columns)} has more than {MOST_CELLS:,} cells: merge values")
-    return Alphabet(side.columns, tuple(itertools.product(*levels)))
+    return levels
 
 
 def on_domain(
     counts: IntArray, private: Alphabet, public: Alphabet, domain: Mapping[str, Sequence[object]] | None
 ) -> tuple[IntArray, Alphabet, Alphabet]:
-    """Return counts on the whole domain, with its two alphabets.
+    """Return counts on the whole domain, with its two alphabets: of every combination of each side's values.
 
-    Raises DataError: A column without values, one that no side has, or a record outside the domain.
+    `domain`: The values of each column; None takes those of the symbols.
+    Raises DataError: A column without values, one that no side has, or a record outside the domain. ModelError: A
+    column has more than `MOST_VALUES` values.
+
+    >>> old, sick = Alphabet(("age", "sex"), (("old", "F"), ("young", "M"))), Alphabet(("sick",), (("no",),))
+    >>> on_domain(np.array([[3], [4]]), old, sick, None)[1].labels
+    ('old, F', 'old, M', 'young, F', 'young, M')
     """
     if domain is not None:
         known = (*private.columns, *public.columns)
         if strays := [name for name in domain if name not in known]:
             raise DataError(f"domain names column {strays[0]!r}: {suggest(strays[0], known)}")
-    rows, columns = product_of(private, domain), product_of(public, domain)
-    if len(rows) * len(columns) > MOST_CELLS:
-        raise DataError(f"domain has {len(rows) * len(columns):,} cells, more than {MOST_CELLS:,}: merge values")
+    levels = [_values(side, domain) for side in (private, public)]
+    if (cells := math.prod(len(values) for side in levels for values in side)) > MOST_CELLS:
+        raise DataError(f"domain has {cells:,} cells, more than {MOST_CELLS:,}: merge values")
+    rows, columns = (
+        Alphabet(side.columns, tuple(itertools.product(*values)))
+        for side, values in zip((private, public), levels, strict=True)
+    )
     places = [_places(whole, side) for whole, side in ((rows, private), (columns, public))]
     found = np.zeros((len(rows), len(columns)), dtype=np.int64)
     found[np.ix_(*places)] = counts

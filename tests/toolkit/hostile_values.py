@@ -42,6 +42,8 @@ def values() -> dict[str, Any]:
         "none": None,
         "huge": 10**5000,
         "minus huge": -(10**5000),
+        "billion": 10**9,
+        "longest": 2**63 - 1,
         "unspeakable": Unspeakable(),
         "endless": endless,
         "deep": deep,

@@ -6,6 +6,11 @@ The callables are found by walking the package; each has a usual call, whose arg
 from __future__ import annotations
 
 import inspect
+import json
+import os
+import re
+import resource
+import time
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -281,6 +286,48 @@ def test_hostile_arguments_raise_typed_errors(tmp_path: Path, monkeypatch: pytes
     monkeypatch.chdir(tmp_path)
     chosen = np.random.default_rng(1).choice(len(calls()), FAST, replace=False)
     assert faults(calls()[place] for place in chosen) == {}
+
+
+def counts() -> list[tuple[str, str, str]]:
+    """Return the calls with a far too large number in an argument that takes a whole one."""
+    usual, found = usual_calls(), []
+    for name, argument, kind in calls():
+        if kind in ("billion", "longest"):
+            told = inspect.signature(usual[name][0]()).parameters[argument].annotation
+            found += [(name, argument, kind)] * ("int" in re.findall(r"\w+", str(told)) or told is int)
+    return found
+
+
+def faults_of_sizes(chosen: list[tuple[str, str, str]]) -> list[str]:
+    """Call in a process that gets 2 GiB more and no more; also what takes long, or all of that, is a fault."""
+    reader, writer = os.pipe()
+    if (process := os.fork()) == 0:
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + 2**31, used + 2**31))
+        resource.setrlimit(resource.RLIMIT_CPU, (300, 300))
+        said = []
+        for call in chosen:
+            begun = time.process_time()
+            said += [f"{call}: {one}" for one in faults(iter([call])).values()]
+            said += [f"{call}: takes long"] * (time.process_time() - begun > 5.0)
+        os.write(writer, json.dumps(said).encode())
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as file:
+        text = file.read()
+    assert os.waitpid(process, 0)[1] == 0
+    return list(json.loads(text))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("number", [6, pytest.param(10**6, marks=pytest.mark.slow)])
+def test_counts_beyond_what_can_finish_end_at_once_and_fill_no_memory(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = counts()
+    places = np.random.default_rng(4).permutation(len(found))[:number]
+    assert faults_of_sizes([found[place] for place in places]) == []
 
 
 @pytest.mark.slow
