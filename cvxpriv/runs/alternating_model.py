@@ -37,7 +37,7 @@ from cvxpriv.runs.options import Option, declared
 from cvxpriv.runs.saved import read_run
 from cvxpriv.runs.sides import PRIVATE_AND_PUBLIC, Sides
 from cvxpriv.schedules.history import Context, History
-from cvxpriv.schedules.problem_starts import pieces, run_each
+from cvxpriv.schedules.problem_starts import given_starts, pieces, run_each
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Loop, Sweep
 from cvxpriv.tables.documents import table_of
@@ -199,10 +199,10 @@ class AlternatingModel(MechanismModel[AlternatingRun]):
         begun = time.perf_counter()
         require_callback(callback, n_jobs)
         who = engine_named(engine, solver=solver, time_limit=time_limit, isolate=isolate)
-        size = self.size(engine=who.name, starts=starts, max_iter=max_iter, time_limit=time_limit)
-        require_feasible(size, oversize)
-        given = [init] if isinstance(init, Mapping) else list(init or ())
+        given = given_starts(init)
         count = len(given) or (STARTS if starts is None else starts)
+        size = self.size(engine=who.name, starts=count, max_iter=max_iter, time_limit=time_limit)
+        require_feasible(size, oversize)
         limit = MAX_ITER if max_iter is None else max_iter
         blocks = list(self.blocks().values())
         loop = Loop(Sweep(blocks), _Settled(blocks, tol), limit, self._measured, name=LOOP)

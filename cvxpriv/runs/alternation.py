@@ -25,7 +25,7 @@ from cvxpriv.runs.problem_run import ProblemRun, unfinished
 from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.alternation import figures
 from cvxpriv.schedules.history import AnyOf, Below, Context, History, Moved
-from cvxpriv.schedules.problem_starts import Init, run_pieces, starting_points
+from cvxpriv.schedules.problem_starts import Init, given_starts, run_pieces, starting_points
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Loop, Sweep
 
@@ -161,10 +161,11 @@ def alternate(
     parts = parts_of_problem(problem, groups)
     _require_updates(parts, updates or {})
     warn_not_dpp({part.name: part.declaration() for part in parts})
-    entries, several = sum(one.size for one in problem.variables()), starts if init is None else 1
+    ready = given_starts(init)
+    entries, several = sum(one.size for one in problem.variables()), len(ready) or starts
     size = of_problem(entries, starts=several, passes=max_iter, blocks=len(groups))
     require_feasible(size.within(time_limit), oversize)
-    given, origins = starting_points(problem, starts, seed, init)
+    given, origins = starting_points(problem, starts, seed, ready)
     who = engine_named(engine, solver=solver, tolerance=tolerance, time_limit=time_limit, isolate=isolate)
     work = partial(_from_starts, problem.objective, tuple(problem.constraints), groups, dict(updates or {}))
     work = partial(work, tol, max_iter, who, callback)

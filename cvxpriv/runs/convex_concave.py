@@ -25,7 +25,7 @@ from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.alternation import residual_of
 from cvxpriv.schedules.convex_concave import KIND, AskedPrice, Passes
 from cvxpriv.schedules.history import Context, History
-from cvxpriv.schedules.problem_starts import Init, run_pieces, starting_points
+from cvxpriv.schedules.problem_starts import Init, given_starts, run_pieces, starting_points
 
 #: A row of the table of starts, the last point, and its history.
 _End = tuple[dict[str, Any], Values, Context]
@@ -138,11 +138,12 @@ def convex_concave(
     whole = real_problem(problem if isinstance(problem, cp.Problem) else cp.Problem(problem))
     require_counts(starts=starts, max_iter=max_iter)
     _require_prices(price, growth, most, tol)
-    entries, several = sum(one.size for one in whole.variables()), starts if init is None else 1
+    ready = given_starts(init)
+    entries, several = sum(one.size for one in whole.variables()), len(ready) or starts
     require_feasible(of_problem(entries, starts=several, passes=max_iter).within(time_limit), oversize)
     made = Convexified(whole)
     warn_not_dpp({made.block().name: made.declaration()})  # what is no difference is said before anything is drawn
-    given, origins = starting_points(whole, starts, seed, init)
+    given, origins = starting_points(whole, starts, seed, ready)
     engine = engine_named("dcp", solver=solver, tolerance=tolerance, time_limit=time_limit, isolate=isolate)
     work = partial(_from_starts, whole.objective, tuple(whole.constraints), AskedPrice(price, growth, most))
     work = partial(work, tol, max_iter, engine, callback)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.parts import named
 from cvxpriv.errors import ModelError, SolverFailure
-from cvxpriv.numerics.arguments import require_seed, require_workers
+from cvxpriv.numerics.arguments import few, require_seed, require_workers
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.progress import track
 from cvxpriv.solvers.chain import Solved, solve, try_solver
@@ -19,20 +19,27 @@ from cvxpriv.solvers.registry import DEFAULT_CHAIN
 
 #: Distance of a random start from the end of an atom's domain, shared by its entries.
 WITHIN = 1e-3
+#: The most starts that may be given one by one.
+MOST_GIVEN = 100_000
 #: Values by variable's name, for one start or for several.
 Init = Sequence[Mapping[str, ArrayLike]] | Mapping[str, ArrayLike]
 
 
+def given_starts(init: Init | None) -> list[Mapping[str, ArrayLike]]:
+    """Return the starts that are given, none where `init` is None."""
+    several = [init] if isinstance(init, Mapping) else few("init", () if init is None else init, MOST_GIVEN)
+    if init is not None and not several:
+        raise ModelError("init=[] holds no start: give a value for each variable, or leave it out")
+    return several
+
+
 def starting_points(
-    problem: cp.Problem, starts: int, seed: int, init: Init | None
+    problem: cp.Problem, starts: int, seed: int, given: Sequence[Mapping[str, ArrayLike]]
 ) -> tuple[list[dict[str, Array]], list[str]]:
     """Return every start's values by name, and the origin of each: "init", "values" or "random"."""
     names = named(problem)
-    if init is not None:
-        several = [init] if isinstance(init, Mapping) else list(init)
-        if not several:
-            raise ModelError("init=[] holds no start: give a value for each variable, or leave it out")
-        return [_given(names, one, place) for place, one in enumerate(several)], ["init"] * len(several)
+    if given:
+        return [_given(names, one, place) for place, one in enumerate(given)], ["init"] * len(given)
     found, origins = [], []
     held = {name: one.value for name, one in names.items()}
     if all(value is not None for value in held.values()):

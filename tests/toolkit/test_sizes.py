@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import cvxpy as cp
 import networkx as nx
 import numpy as np
 import pytest
@@ -163,3 +164,13 @@ def test_a_billion_sparse_columns_and_a_view_of_terabytes_are_refused_at_once() 
             call()
     with pytest.raises(DataError, match="out of memory: Unable to allocate"):
         cpv.JointTable.from_counts(np.broadcast_to(1.0, (10**7, 10**7)))
+
+
+def test_starts_that_are_given_one_by_one_are_counted_too() -> None:
+    x = cp.Variable(2, name="x")
+    problem, start = cp.Problem(cp.Minimize(cp.sum_squares(x)), [x >= 1]), {"x": [1.0, 1.0]}
+    for solved in (cpv.alternate, cpv.convex_concave):
+        with pytest.raises(ModelError, match="init holds more than 100,000 values"):
+            solved(problem, init=iter(lambda: start, None))
+        with pytest.raises(ModelError, match="90,000 starts, 1,000,000 passes can take"):
+            solved(problem, init=[start] * 90_000, max_iter=10**6)
