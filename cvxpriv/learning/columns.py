@@ -9,7 +9,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from cvxpriv.errors import DataError
+from cvxpriv.errors import DataError, shown
+from cvxpriv.numerics.arguments import few
 from cvxpriv.numerics.arrays import Array, Flags
 from cvxpriv.numerics.later import pd
 from cvxpriv.tables.encodings import SIGNS
@@ -102,9 +103,9 @@ def column_of(
         return Number(name, low, high)
     values = categories.get(name)
     if values is not None:
-        texts = tuple(dict.fromkeys(symbol(value) for value in values))
+        texts = tuple(dict.fromkeys(map(symbol, few(f"categories of {name}", values))))
         if not texts or "" in texts:
-            raise DataError(f"categories of {name!r} are {list(values)!r}: give at least one value, and no empty one")
+            raise DataError(f"categories of {name!r} are {shown(values)}: give at least one value, and no empty one")
         return Category(name, texts)
     if name not in categories and _reads_as_numbers(frame[name]):
         present = _numbers(frame[~missing_cells(frame[name])], name)

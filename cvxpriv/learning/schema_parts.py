@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from cvxpriv.errors import DataError, PrivacyError, shown
-from cvxpriv.numerics.arguments import as_array, is_missing
+from cvxpriv.numerics.arguments import as_array, few, is_missing
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
 from cvxpriv.tables.frames import symbol
@@ -89,7 +89,7 @@ def classes_in(given: Any) -> tuple[Any, ...] | None:
     """Return two labels, or more."""
     if given is None:
         return None
-    several = tuple(given) if not isinstance(given, str) else ()
+    several = tuple(few("classes", given)) if not isinstance(given, str) else ()
     texts = {text_in(one) for one in several}
     if len(several) < 2 or len(texts) != len(several) or None in texts:
         raise PrivacyError(
@@ -118,7 +118,10 @@ def range_in(given: Any) -> Range:
 
 def categories_in(given: Any) -> dict[str, tuple[str, ...]]:
     """Return the values of each column as texts."""
-    return {str(name): tuple(symbol(value) for value in values) for name, values in dict(given or {}).items()}
+    return {
+        str(name): tuple(map(symbol, few(f"categories of {name}", values)))
+        for name, values in dict(given or {}).items()
+    }
 
 
 def columns_in(given: Any) -> tuple[str, ...] | int | None:
@@ -129,7 +132,7 @@ def columns_in(given: Any) -> tuple[str, ...] | int | None:
         if isinstance(given, numbers.Integral) and not isinstance(given, bool) and 1 <= int(given) < 2**31:
             return int(given)
         raise PrivacyError(f"columns={shown(given)}: pass the columns' names, or how many there are")
-    names = tuple(name if isinstance(name, str) else symbol(name) for name in given)
+    names = tuple(name if isinstance(name, str) else symbol(name) for name in few("columns", given))
     if not names or len(set(names)) < len(names):
         raise PrivacyError(f"columns={shown(given)}: name each column once")
     return names

@@ -15,6 +15,8 @@ from cvxpriv.numerics.arrays import Array
 
 #: Most worker processes: each is a whole Python.
 MOST_WORKERS = 1000
+#: Most values that a caller gives one by one.
+MOST_GIVEN = 1_000_000
 
 
 def require_seed(seed: object) -> None:
@@ -44,7 +46,7 @@ def require_at_most(most: int, **counts: int) -> None:
             raise ModelError(f"{name}={shown(count)} is above {most:,}, the most there may be: take fewer")
 
 
-def few(name: str, values: Iterable[Any], most: int) -> list[Any]:
+def few(name: str, values: Iterable[Any], most: int = MOST_GIVEN) -> list[Any]:
     """Return the items of what may be endless.
 
     >>> few("points", iter([0.5, 1.0]), most=10_000)

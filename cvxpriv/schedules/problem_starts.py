@@ -9,6 +9,7 @@ import numpy as np
 from cvxpy.constraints.nonpos import Inequality
 from numpy.typing import ArrayLike
 
+from cvxpriv.blocks.declaration import Declaration, require_usable
 from cvxpriv.blocks.parts import named
 from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.numerics.arguments import few, require_seed, require_workers
@@ -19,15 +20,13 @@ from cvxpriv.solvers.registry import DEFAULT_CHAIN
 
 #: Distance of a random start from the end of an atom's domain, shared by its entries.
 WITHIN = 1e-3
-#: The most starts that may be given one by one.
-MOST_GIVEN = 100_000
 #: Values by variable's name, for one start or for several.
 Init = Sequence[Mapping[str, ArrayLike]] | Mapping[str, ArrayLike]
 
 
 def given_starts(init: Init | None) -> list[Mapping[str, ArrayLike]]:
     """Return the starts that are given, none where `init` is None."""
-    several = [init] if isinstance(init, Mapping) else few("init", () if init is None else init, MOST_GIVEN)
+    several = [init] if isinstance(init, Mapping) else few("init", () if init is None else init)
     if init is not None and not several:
         raise ModelError("init=[] holds no start: give a value for each variable, or leave it out")
     return several
@@ -124,12 +123,13 @@ def _nearest(
     variables: Mapping[str, cp.Variable], values: Mapping[str, Array], constraints: Sequence[cp.Constraint]
 ) -> dict[str, Array]:
     distance = sum(cp.sum_squares(one - values[name]) for name, one in variables.items())
-    problem = cp.Problem(cp.Minimize(distance), list(constraints))
+    asked = Declaration(cp.Minimize(distance), {str(place): one for place, one in enumerate(constraints)}, variables)
 
     def read(_: str) -> Solved:
-        return {name: np.array(one.value, dtype=float) for name, one in variables.items()}, {}, float(problem.value)
+        require_usable(asked, {name: one.value for name, one in variables.items()})
+        return asked.values(), {}, float(asked.objective.value)
 
-    found = solve(lambda name, options: try_solver(problem, name, options), read, chain=DEFAULT_CHAIN)
+    found = solve(lambda name, options: try_solver(asked.problem, name, options), read, chain=DEFAULT_CHAIN)
     return {name: np.asarray(found.values[name]) for name in variables}
 
 

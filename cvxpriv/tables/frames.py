@@ -14,6 +14,7 @@ import re
 import warnings
 from collections.abc import Iterable, Sequence
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cvxpriv.errors import DataError, shown, suggest
-from cvxpriv.numerics.arguments import is_missing
+from cvxpriv.numerics.arguments import MOST_GIVEN, is_missing
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.text import BINARY, TEXTS
 from cvxpriv.tables.encodings import (
@@ -101,9 +102,11 @@ def listed(values: Any, argument: str) -> list[Any]:
     if isinstance(values, (str, bytes)):
         raise DataError(f"{argument}={values!r} is one text: give a list, [{values!r}]")
     try:
-        items = list(values)
+        items = list(islice(values, MOST_GIVEN + 1))
     except Exception as error:
         raise DataError(f"{argument} is of type {type(values).__name__}: expected a list of names") from error
+    if len(items) > MOST_GIVEN:
+        raise DataError(f"{argument} holds more than {MOST_GIVEN:,} names: give fewer")
     for i, item in enumerate(items):
         if is_missing(item):
             raise DataError(f"{argument}[{i}] is missing ({item!r}): give it a name")

@@ -16,8 +16,8 @@ from cvxpriv.numerics.arrays import IntArray
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.frames import in_order, symbol
 
-MOST_CELLS, MOST_VALUES = 10_000_000, 1_000_000
-"""The largest domain, and the most values of a column."""
+MOST_CELLS = 10_000_000
+"""The largest domain."""
 
 
 def _values(side: Alphabet, domain: Mapping[str, Sequence[object]] | None) -> list[tuple[str, ...]]:
@@ -27,7 +27,7 @@ def _values(side: Alphabet, domain: Mapping[str, Sequence[object]] | None) -> li
         if domain is None:
             levels.append(tuple(in_order({row[place] for row in side.symbols})))
         else:
-            given = few(f"domain of {column}", domain.get(column, ()), MOST_VALUES)
+            given = few(f"domain of {column}", domain.get(column, ()))
             values = tuple(dict.fromkeys(map(symbol, given)))
             if not values:
                 raise DataError(f"domain names no value of column {column!r}: name all that it may have")
@@ -42,7 +42,7 @@ def on_domain(
 
     `domain`: The values of each column; None takes those of the symbols.
     Raises DataError: A column without values, one that no side has, or a record outside the domain. ModelError: A
-    column has more than `MOST_VALUES` values.
+    column has more than a million values.
 
     >>> old, sick = Alphabet(("age", "sex"), (("old", "F"), ("young", "M"))), Alphabet(("sick",), (("no",),))
     >>> on_domain(np.array([[3], [4]]), old, sick, None)[1].labels

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 import cvxpy as cp
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 from scipy import sparse
 
 import cvxpriv as cpv
 from cvxpriv.cli.main import main
-from cvxpriv.errors import DataError, ModelError
+from cvxpriv.errors import CvxprivError, DataError, ModelError
 from cvxpriv.mechanisms.disclosure import disclosure
 from cvxpriv.models import ISTDP, ADMMSharing, InferenceAsService, PrivacyFunnel, RecycledADMM
 from cvxpriv.numerics import sizes
@@ -170,7 +172,27 @@ def test_starts_that_are_given_one_by_one_are_counted_too() -> None:
     x = cp.Variable(2, name="x")
     problem, start = cp.Problem(cp.Minimize(cp.sum_squares(x)), [x >= 1]), {"x": [1.0, 1.0]}
     for solved in (cpv.alternate, cpv.convex_concave):
-        with pytest.raises(ModelError, match="init holds more than 100,000 values"):
-            solved(problem, init=iter(lambda: start, None))
+        with pytest.raises(ModelError, match="init holds more than 1,000,000 values"):
+            solved(problem, init=repeat(start))
         with pytest.raises(ModelError, match="90,000 starts, 1,000,000 passes can take"):
             solved(problem, init=[start] * 90_000, max_iter=10**6)
+
+
+def test_endless_values_that_are_given_are_refused() -> None:
+    rows, endless = pd.DataFrame({"x": ["a", "b"]}), repeat("a")
+    for call in (
+        lambda: cpv.Encoding.of(rows, ["x"], categories={"x": endless}),
+        lambda: cpv.PublicSchema(categories={"x": endless}),
+        lambda: cpv.PublicSchema(classes=endless),
+        lambda: cpv.PublicSchema(columns=endless),
+        lambda: cpv.private_table(SMALL, 1.0, domain={"S": endless, "X": [0]}),
+        lambda: cpv.Alphabet(("x",), endless),
+    ):
+        with pytest.raises(CvxprivError, match="more than|above"):
+            call()
+
+
+def test_a_group_of_coefficients_that_are_not_there_is_refused() -> None:
+    for groups in ([[0, 10**9]], [[-1]]):
+        with pytest.raises(ModelError, match="the 2 coefficients are 0 to 1"):
+            ISTDP(ROWS, LABELS, penalty=cpv.penalties.GroupLasso(groups)).solve()

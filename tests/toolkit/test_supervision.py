@@ -17,10 +17,12 @@ import pytest
 import scipy.sparse as sp
 
 import cvxpriv as cpv
+from cvxpriv.divergences.verification.agreement import _least
 from cvxpriv.errors import Disagreement, SolverFailure
 from cvxpriv.kkt.conic.cones.layout import ConeLayout
 from cvxpriv.kkt.conic.program import solved_by_clarabel
 from cvxpriv.models import ISTDP, ADMMSharing, InferenceAsService, PrivacyFunnel, RecycledADMM
+from cvxpriv.schedules.problem_starts import drawn
 
 TABLE = cpv.JointTable.from_counts([[12, 3, 5], [1, 8, 6], [2, 2, 9]])
 
@@ -136,6 +138,20 @@ def test_what_the_first_solver_does_wrong_is_said_and_the_next_one_answers(
         assert said.str.contains("after CLARABEL: solver_error").any()
     numbers = run.history.select_dtypes("number").to_numpy()
     assert not np.isinf(numbers).any()
+
+
+@pytest.mark.parametrize("stub", STUBS)
+def test_random_starts_and_checks_of_divergences_go_on_with_the_next_solver(
+    stub: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = cp.Variable(2, name="x")
+    problem = cp.Problem(cp.Minimize(cp.sum(x)), [cp.sum_squares(x) <= 1.0, x >= 0.5])
+    replaced(monkeypatch, STUBS[stub], {"CLARABEL"})
+    start = drawn(problem, np.random.default_rng(0))["x"]
+    assert start.min() > 0.499
+    assert start @ start < 1.001
+    if stub != "garbage":  # a wrong value by itself is for the comparison that asked for it
+        assert _least(problem, 1.0, 1e-6) == pytest.approx(1.0, abs=1e-6)
 
 
 @pytest.mark.parametrize("stub", STUBS)

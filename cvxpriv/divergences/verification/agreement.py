@@ -1,6 +1,5 @@
 """Check of a whole block: every solver against the optimum of f itself, computed without a cone program."""
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +16,7 @@ from cvxpriv.divergences.term import DivergenceTerm
 from cvxpriv.divergences.verification.findings import FAILS, HOLDS, Finding
 from cvxpriv.divergences.verification.setting import DivergenceSetting
 from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.solvers.chain import try_solver
 from cvxpriv.solvers.registry import fallback_chain, solver_spec
 
 CELLS = 5
@@ -205,23 +205,15 @@ def _least(problem: cp.Problem, expected: float | None, tolerance: float) -> flo
     rough: list[float] = []
     for name in fallback_chain(None):
         for accuracy in ACCURACIES:
-            status = _solve(problem, name, accuracy)
+            status = try_solver(problem, name, solver_spec(name).options(accuracy)).status
+            value = {cp.INFEASIBLE: np.inf, cp.UNBOUNDED: -np.inf}.get(status, problem.value)
+            if value is None or np.isnan(value):
+                continue
             if status in (cp.OPTIMAL, cp.INFEASIBLE, cp.UNBOUNDED):
-                ends = {cp.INFEASIBLE: np.inf, cp.UNBOUNDED: -np.inf}
-                claimed.append(float(ends.get(status, problem.value)))
+                claimed.append(float(value))
                 break
             if status == cp.OPTIMAL_INACCURATE:
-                rough.append(float(problem.value))
+                rough.append(float(value))
         if claimed and (expected is None or abs(claimed[-1] - expected) <= tolerance or claimed[-1] == expected):
             return claimed[-1]
     return [*claimed, *rough, float("nan")][0]
-
-
-def _solve(problem: cp.Problem, solver: str, accuracy: float) -> str:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # inaccurate, or not DPP: the status and a check of its own tell
-        try:
-            problem.solve(solver=solver, warm_start=False, **solver_spec(solver).options(accuracy))
-        except cp.error.SolverError as error:
-            return f"failed: {error}"
-    return str(problem.status)
