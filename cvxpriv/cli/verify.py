@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
@@ -62,18 +63,5 @@ def verify(terminal: Terminal, divergence: str, floor: float, solvers: tuple[str
 
 
 def _document(found: Verification) -> dict[str, object]:
-    return {
-        "subject": found.subject,
-        "about": list(found.about),
-        "passed": found.passed,
-        "checks": [
-            {
-                "check": one.check,
-                "verdict": one.verdict,
-                "worst_value": one.worst_value,
-                "worst_point": one.worst_point,
-                "meaning": one.meaning,
-            }
-            for one in found.findings
-        ],
-    }
+    checks = [asdict(one) for one in found.findings]
+    return {"subject": found.subject, "about": list(found.about), "passed": found.passed, "checks": checks}

@@ -14,7 +14,7 @@ from cvxpriv.numerics.arguments import few
 from cvxpriv.numerics.arrays import Array, Flags
 from cvxpriv.numerics.later import pd
 from cvxpriv.tables.encodings import SIGNS
-from cvxpriv.tables.frames import in_order, symbol
+from cvxpriv.tables.frames import factorized, in_order, symbol
 from cvxpriv.tables.small_counts import FEWEST
 
 #: Largest number of values of a category read off the data: a column with more holds names or codes of single rows.
@@ -73,7 +73,7 @@ class Category:
 
     def encode(self, frame: pd.DataFrame, beyond: str) -> Array:
         """Return the encoded columns, (n, values); see `Encoding.encode`."""
-        codes, uniques = pd.factorize(frame[self.name])
+        codes, uniques = factorized(frame[self.name])
         texts = [symbol(value) for value in uniques]
         place = {value: index for index, value in enumerate(self.values)}
         unknown = [text for text in texts if text not in place and text]

@@ -11,6 +11,7 @@ import math
 import numbers
 import os
 import re
+import unicodedata
 import warnings
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -25,14 +26,7 @@ from cvxpriv.errors import DataError, shown, suggest
 from cvxpriv.numerics.arguments import MOST_GIVEN, is_missing
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.text import BINARY, TEXTS
-from cvxpriv.tables.encodings import (
-    COMPRESSIONS,
-    SEPARATORS,
-    decoded,
-    file_bytes,
-    separator_of,
-    with_points,
-)
+from cvxpriv.tables.encodings import COMPRESSIONS, SEPARATORS, decoded, file_bytes, separator_of, with_points
 from cvxpriv.tables.headers import below_title, named, one_header
 from cvxpriv.tables.workbooks import read_binary
 
@@ -47,7 +41,8 @@ def symbol(value: object) -> str:
     """Return the canonical text of a cell's value.
 
     - A number: the shortest text that gives it back; a whole one has no decimal point. ``1``, ``1.0`` -> ``"1"``.
-    - Text loses the blanks around it. Text that is a plain decimal number is read as that number: ``"1.0"`` -> ``"1"``.
+    - Text loses the blanks around it, and accents are one with their letters (NFC). Text that is a plain decimal number
+      is read as that number: ``"1.0"`` -> ``"1"``.
       Text with a leading zero or an exponent is a code, not a number, and stays: ``"01234"``, ``"1E3"``.
     - A truth value is ``"True"`` or ``"False"``, not 1 or 0. Anything else is ``str(value)``.
 
@@ -65,7 +60,7 @@ def symbol(value: object) -> str:
             return _number(float(value))
         except OverflowError:  # a fraction beyond the doubles
             return text_of(value, "a symbol")
-    text = text_of(value, "a symbol").strip()
+    text = unicodedata.normalize("NFC", text_of(value, "a symbol").strip())
     if not _PLAIN_NUMBER.fullmatch(text):
         return text
     whole, _, fraction = text.removeprefix("+").partition(".")
@@ -155,9 +150,7 @@ def require_columns(frame: pd.DataFrame, columns: Sequence[str], argument: str) 
         raise DataError(f"{argument}=[] names no column: name at least one. {suggest('', frame.columns)}")
     for column in columns:
         if not isinstance(column, (str, int, np.integer)):
-            raise DataError(
-                f"{argument} names a column by a {type(column).__name__}: expected a text or a whole number"
-            )
+            raise DataError(f"{argument} names a column by a {type(column).__name__}: expected a text or a number")
     for column in columns:
         if columns.count(column) > 1:
             raise DataError(f"{argument} names column {column!r} {columns.count(column)} times: name it once")
@@ -185,7 +178,7 @@ def require_roles(
             " if the mechanism may see it and should still hide it"
         )
     if count is not None and not isinstance(count, (str, int, np.integer)):
-        raise DataError(f"count names a column by a {type(count).__name__}: expected a text or a whole number")
+        raise DataError(f"count names a column by a {type(count).__name__}: expected a text or a number")
     if count is not None and count in (*private, *public):
         raise DataError(f"count={count!r} is also a private or public column: name the column that holds the counts")
 
@@ -202,7 +195,7 @@ def encode_column(frame: pd.DataFrame, column: str) -> tuple[NDArray[np.int64], 
     values = frame[column]
     if values.dtype.kind == "c":
         raise DataError(f"column {column!r} holds complex numbers: expected texts or real numbers")
-    raw, uniques = pd.factorize(values)
+    raw, uniques = factorized(values)
     texts = [symbol(value) for value in uniques]
     blank = np.array([text == "" for text in texts] + [True])  # code -1, a missing value, reads the last entry
     missing = int(blank[raw].sum())
@@ -214,6 +207,13 @@ def encode_column(frame: pd.DataFrame, column: str) -> tuple[NDArray[np.int64], 
     position = {text: i for i, text in enumerate(levels)}
     lookup = np.array([position[text] for text in texts], dtype=np.int64)
     return lookup[raw], levels
+
+
+def factorized(values: pd.Series) -> tuple[NDArray[np.int64], Any]:
+    """Return the `pandas.factorize` of a column, to which True is no 1, as it is none to `symbol`."""
+    if values.dtype == object:
+        values = values.map(lambda cell: str(cell) if isinstance(cell, (bool, np.bool_)) else cell)
+    return pd.factorize(values)
 
 
 def require_present(column: str, missing: int, rows: int) -> None:
@@ -260,8 +260,7 @@ def read_table(
     suffix = next((s for s in reversed(suffixes) if s not in COMPRESSIONS), "")
     if suffix in BINARY and separator is None:
         frame = read_binary(file, missing, decimal is None, alone)
-        if len(frame.columns) > MAX_COLUMNS:
-            raise DataError(f"path={str(path)!r} has {len(frame.columns):,} columns: keep those that are needed")
+        _require_width(len(frame.columns), path)
         return frame
     if separator is None and suffix not in TEXTS:
         known = ", ".join([*TEXTS, *BINARY])
@@ -271,10 +270,9 @@ def read_table(
         text = below_title(text, [separator] if separator else SEPARATORS)
     header = re.split(r"[\r\n]", text.lstrip("\r\n"), maxsplit=1)[0]
     between = separator or separator_of(header if alone else text, TEXTS[suffix])
-    _require_width(header, between, path)
+    _require_width(1 + header.count(between), path)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)
+        with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
             read: Any = partial(
                 pd.read_csv,
                 sep=between,
@@ -298,9 +296,8 @@ def read_table(
     return named(with_points(whole, between, decimal or ("none" if alone else None)), alone)
 
 
-def _require_width(header: str, separator: str, path: object) -> None:
-    """Refuse a header with more columns than a table can have: each costs memory before its content is known."""
-    columns = 1 + header.count(separator)
+def _require_width(columns: int, path: object) -> None:
+    """Refuse more columns than a table can have: each costs memory before its content is known."""
     if columns > MAX_COLUMNS:
         raise DataError(
             f"path={str(path)!r} has {columns:,} columns, more than {MAX_COLUMNS:,}: keep those that are needed"

@@ -14,7 +14,7 @@ from cvxpriv.errors import DataError, suggest
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
 from cvxpriv.tables.encodings import DECIMALS
-from cvxpriv.tables.frames import in_order, listed, require_columns, require_present, symbol
+from cvxpriv.tables.frames import factorized, in_order, listed, require_columns, require_present, symbol
 from cvxpriv.tables.steps import Bins, Step, document_of_step, step_of
 
 MISSING = "missing"
@@ -118,7 +118,7 @@ class Recipe:
         return prepared
 
     def _column(self, values: pd.Series[Any], steps: Sequence[Step], absent: NDArray[np.bool_]) -> pd.Series[Any]:
-        codes, uniques = pd.factorize(values.where(~absent))
+        codes, uniques = factorized(values.where(~absent))
         texts = [self._symbol(symbol(value), steps) for value in uniques]
         last = self._symbol(MISSING, steps) if self.missing == "symbol" else None  # code -1 reads the last entry
         cells = np.array([*texts, last], dtype=object)[codes]
@@ -221,6 +221,6 @@ def blank(values: pd.Series[Any], spelt: Sequence[str] | None = None) -> NDArray
     codes: NDArray[np.intp] = np.arange(len(values))
     uniques: Any = values.array
     with suppress(TypeError):  # of cells that are no symbols, such as lists
-        codes, uniques = pd.factorize(values)
+        codes, uniques = factorized(values)
     known = [symbol(cell) in ("", *(spelt or ())) for cell in uniques]
     return np.asarray(missing | np.array([*known, True], dtype=bool)[codes])

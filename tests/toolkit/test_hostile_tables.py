@@ -302,3 +302,18 @@ def test_frames_of_odd_cells_are_refused_at_every_door(place: int) -> None:
     ):
         with suppress(CvxprivError):
             door()
+
+
+@pytest.mark.parametrize(
+    ("cells", "labels"),
+    [
+        ([1, True, "1", 1.0], ("1", "True")),
+        ([np.int8(0), np.bool_(False), 0.0, "0"], ("0", "False")),
+        (["caf\u00e9", "cafe\u0301", " caf\u00e9", "b"], ("b", "caf\u00e9")),
+    ],
+)
+def test_what_is_equal_to_python_or_to_the_eye_alone_is_told_apart_or_is_one(
+    cells: list[object], labels: tuple[str, ...]
+) -> None:
+    frame = pd.DataFrame({"s": list("abab"), "x": pd.Series(cells, dtype=object)})
+    assert JointTable.from_frame(frame, ["s"], ["x"]).public.labels == labels
