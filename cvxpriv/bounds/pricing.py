@@ -11,9 +11,6 @@ from typing import Protocol, TypeAlias
 
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["INTERRUPTED", "OUT_OF_TIME", "Clock", "Priced", "Pricing", "Verified"]
-
-
 Clock: TypeAlias = Callable[[], bool]
 """A clock that returns True once the time is over."""
 

@@ -24,8 +24,6 @@ from cvxpriv.reports.files import PathLike
 from cvxpriv.runs.saved import read_run
 from cvxpriv.tables.frames import require_columns
 
-__all__ = ["Category", "Encoding", "Number", "complete_rows"]
-
 BEYOND = ("refuse", "move")
 
 

@@ -28,8 +28,6 @@ try:
 except ImportError as error:
     raise ModelError('estimators need scikit-learn 1.6 or newer: pip install "cvxpriv[learn]"') from error
 
-__all__ = ["BinaryLogisticClassifier", "ConvergenceWarning", "LinearEstimator", "LinearRegressor"]
-
 READ_OFF = (
     "the classes were read off the private rows, and errors tell whether a row lacks a number: no guarantee covers "
     "that; pass schema=PublicSchema(classes=(negative, positive))"

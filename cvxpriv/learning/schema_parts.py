@@ -118,10 +118,8 @@ def range_in(given: Any) -> Range:
 
 def categories_in(given: Any) -> dict[str, tuple[str, ...]]:
     """Return the values of each column as texts."""
-    return {
-        str(name): tuple(map(symbol, few(f"categories of {name}", values)))
-        for name, values in dict(given or {}).items()
-    }
+    named = dict(given or {}).items()
+    return {str(name): tuple(map(symbol, few(f"categories of {name}", values))) for name, values in named}
 
 
 def columns_in(given: Any) -> tuple[str, ...] | int | None:

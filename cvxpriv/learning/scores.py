@@ -24,8 +24,6 @@ from cvxpriv.privacy import (
     noise_source,
 )
 
-__all__ = ["PrivateScores", "Scores", "accuracy", "area_under_curve", "log_loss", "private_scores", "scores_of"]
-
 
 @dataclass(frozen=True)
 class Scores:

@@ -17,12 +17,6 @@ IntArray = npt.NDArray[np.int64]
 Values = Mapping[str, Array]
 Scalar = TypeVar("Scalar", bound=np.generic)
 
-__all__ = [
-    *("Array", "Flags", "IntArray", "Values"),
-    *("each_start", "measured_each", "put", "read_only", "single", "stack", "starts_in", "take", "unaliased"),
-    *("relative_residual", "worst"),
-]
-
 
 def starts_in(state: Values) -> int:
     """Return the number of starts that a state holds.

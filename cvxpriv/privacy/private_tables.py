@@ -38,8 +38,6 @@ from cvxpriv.tables.public_domain import on_domain
 from cvxpriv.tables.recipe import MISSING, Recipe
 from cvxpriv.tables.steps import Bins, First, Kept, Merge, Step
 
-__all__ = ["Domain", "private_table", "release_of"]
-
 Domain = Mapping[str, Sequence[object]] | Literal["table"]
 """The values of each column; "table" takes those that occur, and says by that that they are public."""
 LEAST = 1e-9

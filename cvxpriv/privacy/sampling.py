@@ -19,8 +19,6 @@ from scipy.special import erfinv, expit, ndtri
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import mpmath
 
-__all__ = ["BALL_ERROR", "Words", "balls", "exact_coins", "half_normals", "rounded_balls", "rounded_normals"]
-
 #: Maps a number n to n random 64-bit words.
 Words = Callable[[int], npt.NDArray[np.uint64]]
 Integers = npt.NDArray[np.int64]

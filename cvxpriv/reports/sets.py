@@ -72,10 +72,9 @@ def require_whole(folder: PathLike) -> tuple[str, ...]:
             f"{str(Path(folder) / MANIFEST)!r} is missing or no manifest: give a folder that a command wrote"
         )
     for name, known in hashes.items():
-        try:
+        found = ""
+        with contextlib.suppress(OSError):
             found = _hash(Path(folder) / name)
-        except OSError:
-            found = ""
         if found != known:
             raise changed(Path(folder) / name)
     return tuple(hashes)
