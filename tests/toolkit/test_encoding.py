@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from cvxpriv.errors import DataError, ModelError, PrivacyError
-from cvxpriv.learning.encoding import Category, Encoding, Number, complete_rows
+from cvxpriv.learning.columns import Category, Number
+from cvxpriv.learning.encoding import Encoding, complete_rows
 from cvxpriv.learning.labels import class_probabilities, predicted, signed_labels
 from cvxpriv.penalties import loss_named
 
