@@ -50,6 +50,10 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         """Keep a constructor's parameters as they are, as scikit-learn asks; `given` is its `locals()`."""
         self.__dict__.update({name: given[name] for name in self._get_param_names()})
 
+    def _own(self, names: str) -> dict[str, Any]:
+        """Return parameters by their names, for a call that has the same ones."""
+        return {name: getattr(self, name) for name in names.split()}
+
     @abstractmethod
     def _plan(self, schema: PublicSchema | None) -> Plan:
         """Return what a private fit is going to spend."""

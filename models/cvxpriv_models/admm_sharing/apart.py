@@ -218,20 +218,10 @@ class SharingApart:
         PartyError
             A party is lost, late, or does not allow what is asked.
         """
-        scheme = _at_once(method)
-        settings = settings_of(
-            self.problem,
-            epsilon=epsilon,
-            delta=delta,
-            adjacency=adjacency,
-            method=scheme.name,
-            max_iter=max_iter,
-            clip=clip,
-            clip_entries=clip_entries,
-            labels=labels,
-            rho=rho,
-            shrink=shrink,
-        )
+        given = {name: value for name, value in locals().items() if name != "self"}
+        for name in ("budget", "noise_seed", "progress", "callback", "save"):
+            del given[name]
+        scheme, settings = _at_once(method), settings_of(self.problem, **given)
         if labels == "held":
             require_public_classes(self.problem.classes)
         require_guarantee(self.problem, scheme, settings.rho)

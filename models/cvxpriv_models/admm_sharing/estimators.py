@@ -147,26 +147,15 @@ class VerticalLogisticRegression(BinaryLogisticClassifier):
         return run.coefficients
 
     def _solved_private(self, model: ADMMSharing) -> list[Array]:
-        assert self.epsilon is not None
         schema = self._known
         if self.adjacency not in (None, "replace-one", "party-row"):
             raise ModelError(
                 f"adjacency={self.adjacency!r} is not 'replace-one' or 'party-row': use ADMMSharing for others"
             )
         run = model.solve_private(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            adjacency=self.adjacency,
-            method=self.method,
-            max_iter=self.max_iter,
+            **self._own("epsilon delta adjacency method max_iter clip clip_entries labels rho noise_seed budget"),
             row_bound=self._row_bounds(),
-            clip=self.clip,
-            clip_entries=self.clip_entries,
-            labels=self.labels,
-            rho=self.rho,
             clip_data=schema is not None and schema.beyond == "clip",
-            noise_seed=self.noise_seed,
-            budget=self.budget,
         )
         self.n_iter_, self.converged_ = run.settings.max_iter, False
         self.accounting_, self.warnings_ = run.accounting, run.warnings

@@ -266,35 +266,12 @@ class ADMMSharing(LearningModel):
         >>> print(f"{run.accounting.epsilon:.4f} of {run.accounting.releases} releases")
         1.0000 of 8 releases
         """
-        require_feasible(self._size(max_iter or PASSES, blocks=self.problem.parties), oversize)
-        settings = settings_of(
-            self.problem,
-            epsilon=epsilon,
-            delta=delta,
-            adjacency=adjacency,
-            method=method,
-            max_iter=max_iter,
-            row_bound=row_bound,
-            column_bound=column_bound,
-            cell_bound=cell_bound,
-            clip=clip,
-            clip_entries=clip_entries,
-            clip_data=clip_data,
-            labels=labels,
-            noise=noise,
-            rho=rho,
-            shrink=shrink,
-        )
-        return solve_private(
-            self.problem,
-            self.factors,
-            self.constraints,
-            settings,
-            noise_seed=noise_seed,
-            progress=progress,
-            callback=callback,
-            budget=budget,
-        )
+        given = {name: value for name, value in locals().items() if name not in ("self", "oversize")}
+        watched = {name: given.pop(name) for name in ("noise_seed", "progress", "callback", "budget")}
+        # How many entries are not 0 is private: no error may follow from it.
+        require_feasible(self._size(max_iter or PASSES, blocks=self.problem.parties, stored=0), oversize)
+        settings = settings_of(self.problem, **given)
+        return solve_private(self.problem, self.factors, self.constraints, settings, **watched)
 
     @declared
     def check_assumptions(
@@ -331,11 +308,9 @@ class ADMMSharing(LearningModel):
         return cases
 
     def _size(self, passes: int, **more: Any) -> Size:
-        parts = self.problem.parts
-        stored, factors = sum(int(part.size) for part in parts), sum(min(part.shape) ** 2 for part in parts)
-        return of_learning(
-            self.problem.samples, self.problem.columns, passes=passes, stored=stored, factors=factors, **more
-        )
+        parts, rows, columns = self.problem.parts, self.problem.samples, self.problem.columns
+        many = {"stored": sum(int(part.size) for part in parts), "factors": sum(min(part.shape) ** 2 for part in parts)}
+        return of_learning(rows, columns, passes=passes, **{**many, **more})
 
     def _from(
         self, point: Array, settings: Settings, engine: engines.Engine, progress: bool, callback: shared.Watch | None

@@ -87,22 +87,8 @@ class PrivateSparseEstimator(LinearEstimator):
             row_bound = float(np.hypot(row_bound, 1.0))
         runs = solve_private(
             model.problem,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            adjacency=self.adjacency,
-            noise_seed=self.noise_seed,
-            method="istdp",
-            max_iter=self.max_iter,
-            progress=False,
-            callback=None,
-            budget=self.budget,
-            clip=self.clip,
-            step=self.step,
-            output=self.output,
+            **self._own("epsilon delta adjacency noise_seed max_iter budget clip step output centre support"),
             row_bound=row_bound,
-            public_rows=None,
-            centre=self.centre,
-            support=self.support,
             labels=labels,
             weights=self._weighed(self._weights, rows),
         )

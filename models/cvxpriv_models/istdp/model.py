@@ -253,27 +253,10 @@ class ISTDP(LearningModel):
         >>> run.accounting.releases, round(run.accounting.epsilon, 6), bool(run.coefficients[2] > 0.5)
         (30, 1.0, True)
         """
+        given = {name: value for name, value in locals().items() if name not in ("self", "oversize")}
         size = of_learning(self.problem.rows, self.problem.features, passes=max_iter or MOST_ITERATIONS)
         require_feasible(size, oversize)
-        (run,) = solve_private(
-            self.problem,
-            epsilon=epsilon,
-            delta=delta,
-            adjacency=adjacency,
-            noise_seed=noise_seed,
-            method=method or PRIVATE_METHODS[0],
-            max_iter=max_iter,
-            progress=progress,
-            callback=callback,
-            budget=budget,
-            clip=clip,
-            step=step,
-            output=output,
-            row_bound=row_bound,
-            public_rows=public_rows,
-            centre=centre,
-            support=support,
-        )
+        (run,) = solve_private(self.problem, **given)
         return run
 
     def path(self, lams: Iterable[float] | int = 20, **solving: Unpack[OwnOptions]) -> pd.DataFrame:

@@ -68,18 +68,18 @@ def solve_private(
     delta: float | None,
     adjacency: str | None,
     noise_seed: int | None,
-    method: str,
     max_iter: int | None,
-    progress: bool,
-    callback: Watch | None,
     budget: Budget | PathLike | None,
     clip: float | None,
     step: str,
     output: str,
     row_bound: float | None,
-    public_rows: int | None,
     centre: str,
     support: int | None,
+    method: str | None = None,
+    public_rows: int | None = None,
+    progress: bool = False,
+    callback: Watch | None = None,
     labels: Sequence[Array] = (),
     weights: Array | None = None,
 ) -> tuple[PrivateSparseRun, ...]:
@@ -90,7 +90,7 @@ def solve_private(
     """
     if problem.schema is None:
         require_public_classes(problem.classes)
-    relation = relation_of(problem.schema, adjacency)
+    method, relation = method or PRIVATE_METHODS[0], relation_of(problem.schema, adjacency)
     plan = planned(epsilon, delta, method, relation)
     columns = column_bound(problem, row_bound)
     bound, row_bound = require_bounds(problem, clip, row_bound)

@@ -39,7 +39,7 @@ from .options import METHODS, PRIVATE_METHODS, RECYCLING, checked_gamma, penalty
 from .private_settings import Privacy, PrivateSettings, Releases
 from .problem import Problem
 from .rate import fastest_eta
-from .run import ConsensusRun, PrivateConsensusRun, Settings
+from .run import ConsensusRun, PrivateConsensusRun, Settings, finished_run
 
 #: Largest number of passes, unless told otherwise.
 MAX_ITER = 1000
@@ -367,22 +367,8 @@ class ConsensusApart:
         objectives = problem.C * told["loss"] + problem.reg / problem.nodes * np.array(
             [problem.penalty.value(own) for own in state["odd"]]
         )
-        return ConsensusRun(
-            state["odd"],
-            problem.loss.name,
-            problem.classes,
-            problem.network.labels,
-            state=state,
-            settings=settings,
-            converged=found.largest <= settings.tol,
-            iterations=passes,
-            objective=float(objectives.sum()),
-            kkt=found,
-            gap=kkt.gap_of_parts(problem, state["odd"], found, told["smoothness"]),
-            seconds=time.perf_counter() - begun,
-            log=context.history,
-            interrupted=context.interrupted,
-        )
+        gap, seconds = kkt.gap_of_parts(problem, state["odd"], found, told["smoothness"]), time.perf_counter() - begun
+        return finished_run(problem, state, settings, context, found, float(objectives.sum()), gap, seconds)
 
 
 def _stacked(answers: dict[str, Message], name: str) -> Array:

@@ -160,33 +160,18 @@ class DecentralizedLogisticRegression(BinaryLogisticClassifier):
         return place(_graph(self.graph), rows, self.nodes, owners, seed)
 
     def _solved(self, model: RecycledADMM) -> Array:
-        run = model.solve(**self._steps(), tol=self.tol)
+        run = model.solve(**self._own("method max_iter eta growth gamma tol"))
         self._solved_openly(run, "eta")
         return run.parameters
 
     def _solved_private(self, model: RecycledADMM) -> Array:
         run = model.solve_private(
-            **self._steps(),
-            alpha=self.alpha,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            perturbation=self.perturbation,
+            **self._own("method max_iter eta growth gamma alpha epsilon delta perturbation noise_seed budget"),
             row_bound=float(np.hypot(self.row_bound, float(self.fit_intercept))),
             clip_rows=self.clip_rows or (self._known is not None and self._known.beyond == "clip"),
-            noise_seed=self.noise_seed,
-            budget=self.budget,
         )
         self.n_iter_, self.converged_, self.accounting_ = len(run.released), False, run.accounting
         return run.parameters
-
-    def _steps(self) -> dict[str, Any]:
-        return {
-            "method": self.method,
-            "max_iter": self.max_iter,
-            "eta": self.eta,
-            "growth": self.growth,
-            "gamma": self.gamma,
-        }
 
 
 def _graph(given: Any) -> nx.Graph | Spelling:

@@ -36,7 +36,7 @@ from .private import finished, planned, posed, private_passes, require_replaced
 from .private_settings import GAUSSIAN, Privacy, within_bound
 from .problem import Problem, Shard
 from .rate import default_eta, linear_rate
-from .run import ConsensusRun, PrivateConsensusRun, Settings
+from .run import ConsensusRun, PrivateConsensusRun, Settings, finished_run
 
 #: Largest number of passes, unless told otherwise.
 MAX_ITER = 1000
@@ -253,7 +253,8 @@ class RecycledADMM(LearningModel):
         (2.0, 10)
         """
         problem = self.problem
-        require_feasible(self._size(max_iter or GAUSSIAN.passes, planned=2 * problem.nodes), oversize)
+        # How many entries are not 0 is private: no error may follow from it.
+        require_feasible(self._size(max_iter or GAUSSIAN.passes, planned=2 * problem.nodes, stored=0), oversize)
         require_replaced(problem, adjacency)
         chosen, asked = method or usual_method(eta, growth), Privacy(epsilon, delta, alpha, perturbation)
         public, settings, table, releases = posed(
@@ -332,10 +333,8 @@ class RecycledADMM(LearningModel):
 
     def _size(self, passes: int, **more: Any) -> Size:
         problem, nodes = self.problem, self.problem.nodes
-        stored, factors = sum(int(part.size) for part in problem.rows.parts), nodes * problem.features**2
-        return of_learning(
-            problem.y.size, problem.features, passes=passes, blocks=nodes, stored=stored, factors=factors, **more
-        )
+        many = {"stored": sum(int(part.size) for part in problem.rows.parts), "factors": nodes * problem.features**2}
+        return of_learning(problem.y.size, problem.features, passes=passes, blocks=nodes, **{**many, **more})
 
     def _from(
         self,
@@ -356,26 +355,11 @@ class RecycledADMM(LearningModel):
         return self._finished(state, context, settings, time.perf_counter() - begun)
 
     def _finished(self, state: Values, context: Context, settings: Settings, seconds: float) -> ConsensusRun:
-        problem, report = self.problem, context.reports[algorithm.LOOP]
-        found = kkt.residuals(problem, state["odd"], state["dual"])
-        return ConsensusRun(
-            state["odd"],
-            problem.loss.name,
-            problem.classes,
-            problem.network.labels,
-            state=state,
-            settings=settings,
-            converged=found.largest <= settings.tol,
-            iterations=int(report.iterations[0]),
-            objective=float(problem.objectives(state["odd"]).sum()),
-            kkt=found,
-            gap=kkt.optimality_gap(problem, state["odd"].mean(axis=0)),
-            seconds=seconds,
-            problem=problem,
-            log=context.history,
-            interrupted=context.interrupted,
-            overdue=context.overdue,
-        )
+        problem, found = self.problem, kkt.residuals(self.problem, state["odd"], state["dual"])
+        objective = float(problem.objectives(state["odd"]).sum())
+        gap = kkt.optimality_gap(problem, state["odd"].mean(axis=0))
+        run = finished_run(problem, state, settings, context, found, objective, gap, seconds)
+        return replace(run, problem=problem, overdue=context.overdue)
 
 
 def _accelerated(accelerate: str, engine: engines.Engine, table: Array) -> bool:

@@ -21,6 +21,7 @@ from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Fact
 from cvxpriv.runs.codec import UNSAVED
 from cvxpriv.runs.learning_run import LearningRun, PrivateLearningRun
+from cvxpriv.schedules.history import Context
 
 from . import algorithm
 from .kkt import ConsensusResiduals
@@ -202,6 +203,32 @@ class ConsensusRun(LearningRun, Fitted):
                 "the nodes' rows are not in this run, which was read from a file or has its nodes apart: solve again"
             )
         return self.problem
+
+
+def finished_run(
+    problem: Problem,
+    state: Values,
+    settings: Settings,
+    context: Context,
+    found: ConsensusResiduals,
+    objective: float,
+    gap: float | None,
+    seconds: float,
+) -> ConsensusRun:
+    """Return the run that ended at a state of one start, with its residuals, its objective and a gap."""
+    return ConsensusRun(
+        *(state["odd"], problem.loss.name, problem.classes, problem.network.labels),
+        state=state,
+        settings=settings,
+        converged=found.largest <= settings.tol,
+        iterations=int(context.reports[algorithm.LOOP].iterations[0]),
+        objective=objective,
+        kkt=found,
+        gap=gap,
+        seconds=seconds,
+        log=context.history,
+        interrupted=context.interrupted,
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
