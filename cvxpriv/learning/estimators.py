@@ -180,17 +180,7 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
 
 
 class BinaryLogisticClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
-    """A logistic model of two classes, or of several, one against the rest; a subclass brings `_fit`.
-
-    Attributes
-    ----------
-    classes_ : ndarray, (K,)
-    coef_ : ndarray, (1, d), or (K, d) for more than two classes
-    intercept_ : ndarray, (1,) or (K,)
-    n_features_in_ : int
-    feature_names_in_ : ndarray, (d,)
-        Names of the columns, where X was a data frame.
-    """
+    """A logistic model of two classes, `coef_` (1, d), or of K, one against the rest, (K, d)."""
 
     #: Support of more than two classes.
     _several: ClassVar[bool] = False
@@ -272,16 +262,7 @@ class BinaryLogisticClassifier(ClassifierMixin, LinearEstimator):  # type: ignor
 
 
 class LinearRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
-    """A linear model of a number; a subclass brings `_fit`.
-
-    Attributes
-    ----------
-    coef_ : ndarray, (d,)
-    intercept_ : float
-    n_features_in_ : int
-    feature_names_in_ : ndarray, (d,)
-        Names of the columns, where X was a data frame.
-    """
+    """A linear model of a number, `coef_` (d,); a subclass brings `_fit`."""
 
     @abstractmethod
     def _fit(self, rows: Any, targets: Array) -> LinearFit:

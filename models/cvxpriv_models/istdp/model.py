@@ -17,7 +17,7 @@ from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import DataError
 from cvxpriv.learning.fit import Fit
 from cvxpriv.learning.learning_model import LearningModel, best_start, initial_points
-from cvxpriv.learning.schema import SchemaOption, schema_named
+from cvxpriv.learning.schema import SchemaOption, relation_of, schema_named
 from cvxpriv.numerics.arguments import require_callback
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
@@ -106,8 +106,7 @@ class ISTDP(LearningModel):
 
     def __repr__(self) -> str:
         problem = self.problem
-        hidden = problem.schema is not None and problem.schema.adjacency == "add-remove"
-        rows = "private rows" if hidden else problem.rows
+        rows = "private rows" if relation_of(problem.schema, None) == "add-remove" else problem.rows
         return (
             f"ISTDP({rows} x {problem.features} data, loss={problem.loss.name!r}, penalty={problem.penalty!r}, "
             f"intercept={problem.intercept})"
@@ -173,16 +172,11 @@ class ISTDP(LearningModel):
         if self.problem.too_large:
             raise DataError(self.problem.too_large)
         who = engine_named(engine, solver=solver, time_limit=time_limit, isolate=isolate)
-        size = of_learning(
-            self.problem.rows,
-            self.problem.features,
-            starts=starts or 1,
-            passes=max_iter or MAX_ITER,
-            exact=who.name == "closed_form",
-            stored=int(self.problem.design.size),
-        )
+        shape, stored = (self.problem.rows, self.problem.features), int(self.problem.design.size)
+        exact, passes = who.name == "closed_form", max_iter or MAX_ITER
+        size = of_learning(*shape, starts=starts or 1, passes=passes, exact=exact, stored=stored)
         require_feasible(size.within(time_limit), oversize)
-        settings = Settings(method or METHODS[0], who.name, step, accelerate, max_iter or MAX_ITER, float(tol))
+        settings = Settings(method or METHODS[0], who.name, step, accelerate, passes, float(tol))
         loop = schedule(self.problem, step, accelerate, settings.tol, settings.max_iter)
         points = initial_points(init, (self.problem.size,), starts, seed, lambda: self.problem.random_scale)
         work = partial(solve_from, self.problem, loop=loop, engine=who, settings=settings, callback=callback)
@@ -254,10 +248,9 @@ class ISTDP(LearningModel):
         (30, 1.0, True)
         """
         given = {name: value for name, value in locals().items() if name not in ("self", "oversize")}
-        size = of_learning(self.problem.rows, self.problem.features, passes=max_iter or MOST_ITERATIONS)
-        require_feasible(size, oversize)
-        (run,) = solve_private(self.problem, **given)
-        return run
+        shape = self.problem.rows, self.problem.features
+        require_feasible(of_learning(*shape, passes=max_iter or MOST_ITERATIONS), oversize)
+        return solve_private(self.problem, **given)[0]
 
     def path(self, lams: Iterable[float] | int = 20, **solving: Unpack[OwnOptions]) -> pd.DataFrame:
         """Return solutions for several weights, each started from the one before, from the largest weight down.
@@ -294,15 +287,14 @@ class ISTDP(LearningModel):
         """Return the block with each kind of proximal problem, which `cvxpriv crosscheck --all` checks."""
         center = np.array([-2.0, -0.85, -0.3, 0.025, 0.2, 0.55, 1.15, 1.75])
         posed: list[tuple[Penalty, float]] = [
-            (MCP(0.5, 3.0), 1.0),
-            (MCP(0.5, 1.5), 4.0),
-            (SCAD(0.5, 3.7), 1.5),
-            (SCAD(0.5, 2.5), 2.0),
-            (CappedL1(0.5, 0.4), 1.0),
-            (ElasticNet(0.4, 0.5), 1.0),
+            *((MCP(0.5, alpha), length) for alpha, length in ((3.0, 1.0), (1.5, 4.0))),
+            *((SCAD(0.5, a), length) for a, length in ((3.7, 1.5), (2.5, 2.0))),
+            *((one, 1.0) for one in (CappedL1(0.5, 0.4), ElasticNet(0.4, 0.5))),
         ]
-        cases = []
-        for penalty, length in posed:
-            case = case_of_block(proximal_block(penalty, center.size), {"center": center, "step": np.asarray(length)})
-            cases.append(replace(case, name=f"istdp prox, {penalty.name}, step {length:g}"))
-        return cases
+
+        def case(penalty: Penalty, length: float) -> Case:
+            at = {"center": center, "step": np.asarray(length)}
+            name = f"istdp prox, {penalty.name}, step {length:g}"
+            return replace(case_of_block(proximal_block(penalty, center.size), at), name=name)
+
+        return [case(*one) for one in posed]
