@@ -1,4 +1,4 @@
-"""Convexity of f: a proof by exact or interval arithmetic, a point that refutes it, or neither.
+"""Convexity of f: a proof by expansions and interval arithmetic, a point that refutes it, or neither.
 
 Expansions give the sign of f'' near 0 and near infinity. Between, f'' of f and of its adjoint s f(1/s) are enclosed on
 intervals that are cut in two until each is seen not to be negative. At a breakpoint the slope must not fall.
@@ -16,7 +16,6 @@ from cvxpriv.divergences.breakpoints import Branches
 from cvxpriv.divergences.expansions import END_INFINITY, END_ZERO, settled
 from cvxpriv.divergences.intervals import INTERVALS, Interval
 from cvxpriv.divergences.jets import DIGITS, MANY_DIGITS, jet
-from cvxpriv.divergences.rational import bend_at_least_zero
 from cvxpriv.divergences.spellings import cleared, spellings, spread
 from cvxpriv.divergences.tree import (
     Node,
@@ -59,7 +58,7 @@ class Convexity:
     """The result of a test of f'' for its sign.
 
     `verdict`: {"proved", "refuted", "not refuted"}.
-    `cells`: Number of intervals that were examined; 0 where f'' is rational and decided exactly.
+    `cells`: Number of intervals that were examined.
     `t`, `curvature`: A point where f is not convex, and its f'' there, or the fall of its slope. Beyond what a double
     holds t is a number of mpmath, and the curvature -inf where only its sign is known.
     """
@@ -91,14 +90,9 @@ def convexity_of(branches: Branches) -> Convexity:
     cells, proved = 0, branches.complete
     bounds = [0.0, *map(float, branches.at), np.inf]
     for low, high, tree in zip(bounds, bounds[1:], branches.trees, strict=False):
-        exact = bend_at_least_zero(tree, low, high)
-        if exact is not None and exact[0]:
-            continue
         found = _on_interval(tree, low, high)
         if found.verdict == "refuted":
             return found
-        if exact is not None:
-            return Convexity("refuted", found.cells, exact[1], second_derivative(tree, exact[1]) or 0.0)
         cells, proved = cells + found.cells, proved and found.verdict == "proved"
     return Convexity("proved" if proved else "not refuted", cells)
 

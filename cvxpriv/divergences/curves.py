@@ -25,8 +25,9 @@ TINY = 1e-300
 LOOSE, AROUND = 1e-10, 1e2
 PLACES = np.geomspace(1e-300, 1e300, 12_001)
 """Places between which doubles are right if they are right at both ends."""
-#: From this t on, and below its inverse, parts of an atom may cancel to nothing.
-FAR = 1e3
+#: From the second t on, and below its inverse, parts of an atom may cancel to nothing; from the first on to a few
+#: digits, so that a tree is preferred whose doubles are known to be right to the third number.
+AWAY, FAR, CLOSE = 30.0, 1e3, 1e-11
 DECADES = np.array([3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 40, 50, 75, 100, 125, 150, 200, 250, 300])
 """Powers of ten of the places beyond it, and below its inverse, at which an atom is compared with many digits."""
 DISTANT = 10.0 ** np.concatenate([-DECADES[::-1], DECADES])
@@ -112,14 +113,17 @@ class AtomCurve(Curve):
 
     def jet(self, p: Array, q: Array, along: Literal["p", "q"] | None) -> tuple[Array, Array, Array]:
         found = self.atom.jet(At(p, q, along))
-        far = np.minimum(p, q) < np.maximum(p, q) / FAR
+        apart = np.maximum(p, q) / np.minimum(p, q)
+        far = apart > AWAY
         if not far.any():
             return found
         held, p, q, count = [_full(one, p) for one in found], p[far], q[far], 1 if along is None else 3
         scale = q if along == "p" else p
         jets, sure, (tree, t, side) = self._plain(p, q, along)
-        parts = np.where(sure, self._scaled(scale, *jets)[:count], [one[far] for one in held[:count]])
-        known = sure | _atom_sure(self, along or "q")[:count, np.searchsorted(DISTANT, t)]
+        close = sure & _sure(tree, CLOSE)[:count, np.searchsorted(PLACES, t)]
+        right = (apart[far] < FAR) | _atom_sure(self, along or "q")[:count, np.searchsorted(DISTANT, t)]
+        parts = np.where(close | ~right, self._scaled(scale, *jets)[:count], [one[far] for one in held[:count]])
+        known = sure | right
         for k in np.flatnonzero(~known.all(axis=0)):
             parts[:, k] = self._scaled(scale[k], *_precise(tree, float(t[k]), side))[:count]
         for one, new in zip(held, parts, strict=False):
@@ -139,7 +143,7 @@ class AtomCurve(Curve):
 
 
 @lru_cache(maxsize=256)
-def _sure(tree: Node) -> npt.NDArray[np.bool_]:
+def _sure(tree: Node, loose: float = LOOSE) -> npt.NDArray[np.bool_]:
     """Return whether doubles are right on each interval between `PLACES`, by interval arithmetic at its ends.
 
     Returns: One row each for the value and the two derivatives.
@@ -147,7 +151,7 @@ def _sure(tree: Node) -> npt.NDArray[np.bool_]:
     floor, found = (PLACES < AROUND) & (PLACES > 1.0 / AROUND), []
     with np.errstate(all="ignore"):
         for middle, off in (_middle(one, PLACES) for one in jet(tree, Interval(PLACES, PLACES), INTERVALS)):
-            right = (off <= LOOSE * np.maximum(floor, np.abs(middle))) & np.isfinite(off)
+            right = (off <= loose * np.maximum(floor, np.abs(middle))) & np.isfinite(off)
             found.append(np.concatenate([[False], right[:-1] & right[1:], [False]]))
     return np.array(found)
 

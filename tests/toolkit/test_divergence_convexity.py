@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import pairwise
 
 import mpmath
 import numpy as np
 import pytest
 
 from cvxpriv.divergences import FDivergence
-from cvxpriv.divergences.analysis import EXACT
 from cvxpriv.divergences.breakpoints import branches_of, roots_of
 from cvxpriv.divergences.convexity import adjoint, bends, convexity_of, second_derivative
 from cvxpriv.divergences.expansions import END_INFINITY, END_ZERO, settled
 from cvxpriv.divergences.intervals import INTERVALS, Interval
 from cvxpriv.divergences.jets import MANY_DIGITS, jet, value_at
 from cvxpriv.divergences.parsing import line_of
-from cvxpriv.divergences.rational import bend_at_least_zero
 from cvxpriv.divergences.spellings import spellings
-from cvxpriv.divergences.tree import Number, T, add, call, multiply, number, power, scaled
 from cvxpriv.errors import ModelError
 
 from .divergence_corpus import CORPUS, TANGENTS
@@ -73,7 +69,7 @@ def test_what_intervals_prove_or_leave_open_is_convex_at_many_points(text: str) 
 def test_intervals_prove_over_the_whole_half_line_with_its_ends(text: str) -> None:
     f = FDivergence.parse(text)
     assert (f.convexity, f.expression) == ("proved", None)
-    assert f.notes[0].startswith(("convexity is proved by interval arithmetic", f"convexity is proved: f'' {EXACT}"))
+    assert f.notes[0].startswith("convexity is proved by interval arithmetic")
 
 
 def test_sizes_that_differ_hide_no_bend() -> None:
@@ -83,7 +79,7 @@ def test_sizes_that_differ_hide_no_bend() -> None:
 
 
 def test_what_is_not_proved_says_what_was_tried() -> None:
-    f = FDivergence.parse("(t-e)**4*(1+exp(-t)/100) - (1-e)**4*(1+exp(-1)/100)")  # f'' touches 0 at e
+    f = FDivergence.parse("log(1+t**2) + t**2/8 - log(2) - 1/8")  # f'' = (t^2 - 3)^2/(4 (1 + t^2)^2)
     assert f.convexity == "not refuted"
     assert "none is known to hold a point where" in f.notes[0]
 
@@ -144,7 +140,6 @@ def test_a_double_root_is_no_change_of_sign_but_is_seen() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "log(1+t**2) + t**2/8 - log(2) - 1/8",  # f'' touches 0 at sqrt(3)
         "(t-1)**4 - 2*(t-1)**3 + 1.5*(t-1)**2",
         "(t-1)**4/(t**3+t)",
         "-log(sqrt(t)+t**2) + log(2)",
@@ -152,41 +147,8 @@ def test_a_double_root_is_no_change_of_sign_but_is_seen() -> None:
         "t*log(t) - 0.001*log((1+t**2)/2)",
     ],
 )
-def test_a_rational_second_derivative_is_decided_exactly(text: str) -> None:
-    f = FDivergence.parse(text)
-    assert (f.convexity, f.notes[0]) == ("proved", f"convexity is proved: f'' {EXACT}")
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_sign_of_a_rational_second_derivative_is_that_of_its_known_roots(seed: int) -> None:
-    rng, told = np.random.default_rng(seed), 0
-    for _ in range(15):
-        roots = [Fraction(int(one), 7) for one in rng.integers(-20, 40, rng.integers(1, 5))]
-        orders = rng.integers(1, 4, len(roots)).tolist()
-        coefficients = [Fraction(int(rng.choice([-1, 1, 1])))]
-        for root, order in zip(roots, orders, strict=True):
-            for _ in range(order):
-                coefficients = [
-                    (coefficients[k - 1] if k else 0) - root * (coefficients[k] if k < len(coefficients) else 0)
-                    for k in range(len(coefficients) + 1)
-                ]
-        terms = [multiply(Number(c / ((k + 1) * (k + 2))), power(T, number(k + 2))) for k, c in enumerate(coefficients)]
-        low, high = (0.0, np.inf) if rng.random() < 0.5 else sorted(rng.uniform(0.0, 6.0, 2))
-        tree = add(*terms, call("log", add(T, number(1))))  # a logarithm, whose f'' is taken away again
-        tree = add(tree, scaled(-1, call("log", multiply(number(3), add(T, number(1))))))
-        found = bend_at_least_zero(tree, float(low), float(high))
-        ends = [float(low), *sorted({float(one) for one in roots if low < one < high}), min(float(high), 1e3)]
-        signs = [
-            sign * coefficients[-1]
-            for a, b in pairwise(ends)
-            for sign in [np.prod([np.sign((a + b) / 2 - float(r)) ** m for r, m in zip(roots, orders, strict=True)])]
-        ]
-        assert found is not None
-        assert found[0] == (min(signs) >= 0)
-        if not found[0]:
-            told += 1
-            assert float(second_derivative(tree, found[1])) < 0.0
-    assert told > 2
+def test_a_second_derivative_that_touches_zero_or_vanishes_at_an_end_is_proved(text: str) -> None:
+    assert FDivergence.parse(text).convexity == "proved"
 
 
 def test_an_interval_on_which_f_is_straight_is_told_from_one_on_which_it_bends() -> None:

@@ -445,3 +445,10 @@ def test_an_f_that_bends_far_from_1_alone_is_no_straight_line(rate: str) -> None
     f = FDivergence.parse(f"exp(-{rate}*t)-exp(-{rate})")
     assert f.limit_at_zero == 1.0
     assert float(f.f(np.array([1.0 / float(rate)]))[0]) == pytest.approx(np.exp(-1.0))
+
+
+@pytest.mark.parametrize(("share", "rest"), [(0.9, 0.1), (0.99, 0.01)])
+def test_parts_of_a_form_that_cancel_cost_no_digits(share: float, rest: float) -> None:
+    t = np.geomspace(1e-3, 1e3, 61)
+    for text in (f"-log(t/({share}*t+{rest}))", f"log({share}*t+{rest}) - log(t)"):  # entropies of 300, whose sum is .1
+        assert FDivergence.parse(text).f(t) == pytest.approx(np.log(share + rest / t), abs=1e-13)
