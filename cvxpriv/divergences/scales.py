@@ -20,8 +20,8 @@ ONE: Scale = ()
 LOG, LOG_LOG = (Fraction(0), Fraction(1), 0), (Fraction(0), Fraction(0), 1)
 ZERO: Ball = (Fraction(0), Fraction(0))
 UNIT: Ball = (Fraction(1), Fraction(1))
-#: Digits of constants; an exponent known to so many is no other that a text can hold.
-DIGITS, KNOWN = 110, Fraction(1, 10**95)
+#: Digits of constants; an exponent known to so many is no other that a text can hold, and is rounded to `SAME`.
+DIGITS, KNOWN, SAME = 110, Fraction(1, 10**95), Fraction(1, 10**90)
 #: Bits of an end that is rounded, and those of an exact number before it is.
 BITS, EXACT_BITS = 384, 1200
 #: Largest power of two of a constant, up and down.
@@ -99,10 +99,10 @@ def largest(scale: Scale, start: int) -> Fraction:
 
 
 def exactly(c: Ball) -> Fraction:
-    """Return the number that an interval of no width stands for."""
+    """Return the number that an interval of no width stands for, of two paths to it the same one."""
     if c[1] - c[0] > KNOWN * abs(c[0]):
         raise Undecided
-    return c[0]
+    return c[0] if c[0] == c[1] else Fraction(round(c[0] / SAME)) * SAME
 
 
 def as_mpf(value: Fraction) -> Any:

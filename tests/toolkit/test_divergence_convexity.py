@@ -177,6 +177,7 @@ def test_a_straight_line_is_refused_however_it_is_written(text: str) -> None:
         ("t*log(t) - 5*t**1.5", END_INFINITY, False),
         ("-log(1-exp(-t))", END_ZERO, True),  # f'' = e^-t/(1 - e^-t)^2
         ("-log(1-exp(-t))", END_INFINITY, True),
+        ("t*t**pi*log(t)", END_INFINITY, True),
         ("(t-1)*log(t)**3", Fraction(1), True),  # f'' = 12 (t - 1)^2 + ...
         ("log(t)**4 - (t-1)**4", Fraction(1), False),  # f'' = -40 (t - 1)^3 on the right
         ("exp(-1/t)/100 - t**9", END_ZERO, False),
