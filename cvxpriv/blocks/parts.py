@@ -257,17 +257,13 @@ def parts_of_problem(problem: cp.Problem, groups: Sequence[Sequence[cp.Variable]
     if missing := set(names) - {name for part in parts for name in part.own}:
         raise ModelError(f"blocks: {', '.join(sorted(missing))} is in none: give each variable a block")
     for part in parts:
-        _require_convex(part)
+        declaration = part.declaration()
+        if not declaration.problem.is_dcp():
+            raise ModelError(
+                f"block {part.name!r} is not convex where {', '.join(part.others) or 'nothing'} is held: "
+                f"{why_not_dcp(declaration.problem)} If a sign is missing, declare it: cp.Variable(nonneg=True)."
+            )
     return parts
-
-
-def _require_convex(part: Part) -> None:
-    declaration = part.declaration()
-    if not declaration.problem.is_dcp():
-        raise ModelError(
-            f"block {part.name!r} is not convex where {', '.join(part.others) or 'nothing'} is held: "
-            f"{why_not_dcp(declaration.problem)} If a sign is missing, declare it: cp.Variable(nonneg=True)."
-        )
 
 
 def proposed(problem: cp.Problem) -> list[list[cp.Variable]]:

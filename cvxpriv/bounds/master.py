@@ -10,7 +10,6 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -79,7 +78,14 @@ class Master:
         self._begin()
 
     def _begin(self) -> None:
-        self._solver = _quiet()
+        solver = quiet_highs()
+        for option, value in {
+            "solver": "simplex",
+            "presolve": "off",  # it costs more than the first solve, and later ones start from a basis
+            "small_matrix_value": SMALLEST_ENTRY,
+        }.items():
+            solver.setOptionValue(option, value)
+        self._solver = solver
         none = np.zeros(0, dtype=np.int32)
         self._solver.addRows(
             len(self._lower), self._lower, self._upper, 0, np.zeros(len(self._lower), dtype=np.int32), none, np.zeros(0)
@@ -226,18 +232,6 @@ class ColdMaster(Master):
 @cache
 def _say_cold() -> None:
     _LOG.warning("highspy is not installed: scipy's HiGHS solves the programs of columns, slower: pip install highspy")
-
-
-def _quiet() -> Any:
-    # No number of threads: HiGHS refuses another one than that of the first solve in the process, whoever made it.
-    solver = quiet_highs()
-    for option, value in {
-        "solver": "simplex",
-        "presolve": "off",  # it costs more than the first solve, and later ones start from a basis
-        "small_matrix_value": SMALLEST_ENTRY,
-    }.items():
-        solver.setOptionValue(option, value)
-    return solver
 
 
 #: The state entry that the block writes.

@@ -78,17 +78,6 @@ def settle(
     cannot, it is failed and not WRONG.
     """
     table = _Table(answers, list(verdicts), maximise, context, tolerances, proofs)
-    _beyond_bound(table)
-    _infeasible(table)
-    if claims := table.claims("unbounded"):
-        _unbounded(table, claims)
-    if claims := table.claims(EITHER):
-        _either(table, claims)
-    return table.verdicts
-
-
-def _beyond_bound(table: _Table) -> None:
-    """Refute points with a value better than the optimum can be: they are not feasible."""
     bound, whose = table.bound
     for k in table.solutions():
         answer = table.answers[k]
@@ -100,6 +89,12 @@ def _beyond_bound(table: _Table) -> None:
             near = beyond <= table.tolerances.wrong_objective
             verdict = "loose" if near else _off_by_far(answer)
             table.verdicts[k] = Verdict(verdict, f"{what}: its point is not feasible", CERTIFIED)
+    _infeasible(table)
+    if claims := table.claims("unbounded"):
+        _unbounded(table, claims)
+    if claims := table.claims(EITHER):
+        _either(table, claims)
+    return table.verdicts
 
 
 def _infeasible(table: _Table) -> None:

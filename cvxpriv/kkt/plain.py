@@ -27,7 +27,7 @@ from cvxpy.transforms.partial_optimize import PartialProblem
 
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt.complex_numbers import is_complex, real_form
-from cvxpriv.kkt.integers import MixedInteger, mixed_integer
+from cvxpriv.kkt.integers import mixed_integer
 from cvxpriv.kkt.rebuilding import Rebuild, rebuilder
 
 APPROXIMATE: dict[type, Callable[..., Any]] = {
@@ -164,16 +164,11 @@ def real_and_continuous(problem: cp.Problem, names: Mapping[str, Any]) -> Plain:
     mixed = mixed_integer(whole)
     if mixed is None:
         return Plain(whole, names, whole is not problem)
-    names = _renamed(mixed, names)
+    kept = [constraint for constraint in mixed.problem.constraints if not isinstance(constraint, cp.FiniteSet)]
+    known = {constraint.id: name for name, constraint in names.items()}
+    pairs = zip(kept, mixed.relaxed.constraints, strict=False)
+    names = {known[old.id]: new for old, new in pairs if old.id in known}
     for variable, twin in mixed.twins:
         twin.save_value(variable.value)
     off = {f"{one.name} is allowed": one.off for one in mixed.restrictions if one.off > 0.0}
     return Plain(mixed.fixed(), names, True, off)
-
-
-def _renamed(mixed: MixedInteger, names: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the same names for the constraints of the relaxation, which come in the same order."""
-    kept = [constraint for constraint in mixed.problem.constraints if not isinstance(constraint, cp.FiniteSet)]
-    known = {constraint.id: name for name, constraint in names.items()}
-    pairs = zip(kept, mixed.relaxed.constraints, strict=False)
-    return {known[old.id]: new for old, new in pairs if old.id in known}

@@ -119,7 +119,9 @@ def real_numbers(values: object, argument: str, error: type[CvxprivError] = Data
             f"{argument} does not hold numbers but {kinds.get(kind, array.dtype)}: turn them into numbers first"
         )
     if kind in "iu" and array.size and max(int(array.max()), -int(array.min())) > EXACT:
-        _require_exact(array, argument, error)
+        for place, value in np.ndenumerate(array):
+            if abs(int(value)) > EXACT:
+                _double(int(value), f"{argument}[{', '.join(map(str, place))}]", error)
     with np.errstate(over="ignore"):  # a longer float beyond the doubles is inf
         return np.array(array, dtype=np.float64, order="C") if copy else np.asarray(array, dtype=np.float64)
 
@@ -207,12 +209,6 @@ def _double(value: Any, name: str, error: type[CvxprivError]) -> float:
     if not exact:
         raise error(f"{name} is a whole number above 2^53 that no double holds: expected a smaller one; count in units")
     return number
-
-
-def _require_exact(array: np.ndarray[Any, Any], argument: str, error: type[CvxprivError]) -> None:
-    for place, value in np.ndenumerate(array):
-        if abs(int(value)) > EXACT:
-            _double(int(value), f"{argument}[{', '.join(map(str, place))}]", error)
 
 
 def names_in(text: str) -> tuple[str, ...]:

@@ -119,7 +119,8 @@ def composition_claims(mus: Array, epsilons: Array, delta: float | None) -> tupl
         return (added,)
     if delta is None:
         raise PrivacyError("delta is missing: a Gaussian release has no epsilon without one; pass, for example, 1e-6")
-    _require_delta(delta)
+    if not 0.0 < delta < 1.0:
+        raise PrivacyError(f"delta={delta!r} is not in (0, 1): pass a number far below 1/n, for example 1e-6")
     together = composed(mus)
     # A pure epsilon is epsilon^2 / 2 of zCDP (Bun and Steinke 2016).
     concentrated = zcdp_epsilon(rho=(together**2 + float(np.sum(epsilons**2))) / 2.0, delta=delta)
@@ -145,8 +146,3 @@ def _each_alone(mus: Array, delta: float) -> Array:
     """Return the epsilon of every Gaussian release by itself; equal ones are computed once."""
     distinct, places = np.unique(mus, return_inverse=True)
     return np.array([gaussian_epsilon(delta=delta, mu=mu) for mu in distinct])[places]
-
-
-def _require_delta(delta: float) -> None:
-    if not 0.0 < delta < 1.0:
-        raise PrivacyError(f"delta={delta!r} is not in (0, 1): pass a number far below 1/n, for example 1e-6")

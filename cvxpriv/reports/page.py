@@ -49,7 +49,10 @@ def render(facts: Facts) -> str:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(grid=grid, paragraphs=_paragraphs, marked=_marked)
     sections = _sections(facts)
-    script = _script(sections)
+    sorts = any(table.sortable for part in sections for table in part.tables)
+    slides = any(part.slider is not None for part in sections)
+    parts = [_template(name) for name, needed in (("sort.js", sorts), ("slide.js", slides)) if needed]
+    script = "\n".join(['"use strict";', *parts]) if parts else ""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     page: str = environment.from_string(_template("report.html")).render(
         title=facts.title,
@@ -84,14 +87,6 @@ def _sections(facts: Facts) -> list[Section]:
     """Return the promises, the sections, every fact with its meaning, and the inputs."""
     promised = [Section(facts.promised, "\n\n".join(facts.promises))] if facts.promises else []
     return [*promised, *facts.sections, *_every_fact(facts), *_settings(facts)]
-
-
-def _script(sections: list[Section]) -> str:
-    """Return the script of the page: empty where nothing is sorted or moved."""
-    sorts = any(table.sortable for part in sections for table in part.tables)
-    slides = any(part.slider is not None for part in sections)
-    parts = [_template(name) for name, needed in (("sort.js", sorts), ("slide.js", slides)) if needed]
-    return "\n".join(['"use strict";', *parts]) if parts else ""
 
 
 def _every_fact(facts: Facts) -> list[Section]:

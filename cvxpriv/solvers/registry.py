@@ -228,7 +228,8 @@ def solver_spec(name: str) -> SolverSpec:
     key = name.upper()
     if key not in SOLVERS and key not in (outside := extensions(GROUP)):
         if key in cp.installed_solvers():
-            return _unlisted(key)
+            note = "not in cvxpriv's table: asked with its own defaults, whatever tolerance is wanted"
+            return SolverSpec(key, frozenset(), UNLISTED_TOLERANCE, lambda _: {}, "", note)
         raise ModelError(f"solver={shown(name)} is not in cvxpriv's table: {suggest(key, [*SOLVERS, *outside])}")
     spec = SOLVERS[key] if key in SOLVERS else extension(GROUP, key)  # asking for extensions takes milliseconds
     if not isinstance(spec, SolverSpec) or spec.name != key:
@@ -247,12 +248,6 @@ def package_of(name: str) -> str:
     'proxsuite'
     """
     return PACKAGES.get(name, name.lower())
-
-
-def _unlisted(name: str) -> SolverSpec:
-    """Return a row for a solver that only cvxpy knows, such as MOSEK, COPT or CUOPT, with its own defaults."""
-    note = "not in cvxpriv's table: asked with its own defaults, whatever tolerance is wanted"
-    return SolverSpec(name, frozenset(), UNLISTED_TOLERANCE, lambda _: {}, "", note)
 
 
 def fallback_chain(solver: str | Sequence[str] | None) -> tuple[str, ...]:

@@ -120,15 +120,11 @@ def compiled(problem: cp.Problem, solver: str, options: Mapping[str, Any]) -> Co
     if others:
         raise NotFast(f"cvxpy rewrites the problem with {', '.join(others)}")
     program = data["param_prob"]
-    _require_finite(program)
-    variables = tuple(problem.variables())
-    return Compiled(str(solver).upper(), program, data["dims"], chain.solver, chain, inverse, variables)
-
-
-def _require_finite(program: Any) -> None:
     for tensor in (program.q, program.A, program.P):
         if tensor is not None and not np.isfinite(tensor.data).all():
             raise NotFast("the problem has NaN or infinite constants")
+    variables = tuple(problem.variables())
+    return Compiled(str(solver).upper(), program, data["dims"], chain.solver, chain, inverse, variables)
 
 
 def named(given: Mapping[str, Any] | None, present: list[Any], what: str) -> dict[str, Any]:

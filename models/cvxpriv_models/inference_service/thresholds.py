@@ -126,7 +126,11 @@ def ratio(b: Array, channel: Array, prior: Array, divergence: FDivergence) -> Ar
 def largest_ratio(channel: Array, prior: Array, divergence: FDivergence, seed: int = 0) -> tuple[float, Array]:
     """Return the largest `ratio` that ascents from the best of many candidates find, and where."""
     channel = channel[channel @ prior > 0.0]
-    candidates = _candidates(channel, prior, np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    likelihood = channel * prior
+    sharp = np.vstack([np.eye(prior.size), likelihood / likelihood.sum(axis=1, keepdims=True)])
+    random = rng.dirichlet(np.full(prior.size, 0.5), size=RANDOM)
+    candidates = np.vstack([sharp, 0.5 * (sharp + prior), random])
     values = ratio(candidates, channel, prior, divergence)
     best = int(values.argmax())
     top, where = float(values[best]), candidates[best]
@@ -137,14 +141,6 @@ def largest_ratio(channel: Array, prior: Array, divergence: FDivergence, seed: i
         if value > top:
             top, where = value, b
     return top, where
-
-
-def _candidates(channel: Array, prior: Array, rng: np.random.Generator) -> Array:
-    """Every single y, every P(Y|s), half-way points to the prior, and random ones, (n, |Y|)."""
-    likelihood = channel * prior
-    sharp = np.vstack([np.eye(prior.size), likelihood / likelihood.sum(axis=1, keepdims=True)])
-    random = rng.dirichlet(np.full(prior.size, 0.5), size=RANDOM)
-    return np.vstack([sharp, 0.5 * (sharp + prior), random])
 
 
 def _ascent(start: Array, channel: Array, prior: Array, divergence: FDivergence) -> tuple[float, Array]:

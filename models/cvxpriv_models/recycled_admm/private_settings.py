@@ -180,7 +180,15 @@ def releases_of(problem: Problem, settings: PrivateSettings, reaches: Array, ask
     slope = problem.loss.slope * longest
     assert problem.ridge is not None
     convexity = problem.ridge + 2.0 * reaches
-    _require_one(asked)
+    if asked.delta is not None and asked.epsilon is None:
+        raise PrivacyError("delta without epsilon: pass the total as epsilon and delta, or alpha alone")
+    if (asked.alpha is None) == (asked.epsilon is None):
+        raise PrivacyError(
+            f"alpha={shown(asked.alpha)} and epsilon={shown(asked.epsilon)}: pass one of them, the noise's rate or "
+            "the total"
+        )
+    if asked.epsilon is not None:
+        require_budget(asked.epsilon, 0.5 if asked.delta is None else asked.delta)
     if settings.perturbation == "output":
         return _output(asked, output_move(rows, problem.C, convexity, slope), convexity)
     inside = _inside(settings.method, reaches)
@@ -233,18 +241,6 @@ def _output(asked: Privacy, moves: Array, convexity: Array) -> Releases:
         assert asked.epsilon is not None
         alpha, each = none, np.full(moves.shape, asked.epsilon / passes)
     return Releases(alpha, zero, moves, convexity, each, each, unknown)
-
-
-def _require_one(asked: Privacy) -> None:
-    if asked.delta is not None and asked.epsilon is None:
-        raise PrivacyError("delta without epsilon: pass the total as epsilon and delta, or alpha alone")
-    if (asked.alpha is None) == (asked.epsilon is None):
-        raise PrivacyError(
-            f"alpha={shown(asked.alpha)} and epsilon={shown(asked.epsilon)}: pass one of them, the noise's rate or "
-            "the total"
-        )
-    if asked.epsilon is not None:
-        require_budget(asked.epsilon, 0.5 if asked.delta is None else asked.delta)
 
 
 def _rates(alpha: ArrayLike, nodes: int) -> Array:

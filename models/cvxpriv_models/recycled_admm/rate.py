@@ -14,7 +14,6 @@ converges without an even step: this one decides how fast.
 """
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
 
 from cvxpriv.errors import NotConverged
@@ -138,13 +137,8 @@ def predicted_rate(eta: float, h: Array, eigenvalues: Array, neighbours: float, 
         of_odd = 1.0 + step * 2.0 * span * (1.0 - v)
         f_of_f = of_odd * odd_of_f - step * span * (2.0 - v)
         f_of_dual = of_odd * odd_of_dual
-    radius = _spectral_radius(f_of_f, f_of_dual, dual_of_f, dual_of_dual)
+    trace, determinant = f_of_f + dual_of_dual, f_of_f * dual_of_dual - f_of_dual * dual_of_f
+    root = np.sqrt((trace * trace - 4.0 * determinant).astype(complex))
+    radius = np.asarray(np.maximum(np.abs(trace + root), np.abs(trace - root)) / 2.0)
     agreed = np.broadcast_to(v < 1e-9, radius.shape)  # lambda does not move along the consensus
     return float(np.where(agreed, np.abs(f_of_f), radius).max())
-
-
-def _spectral_radius(a: Array, b: Array, c: Array, d: Array) -> npt.NDArray[np.float64]:
-    """Return the spectral radius of the matrices (a, b; c, d)."""
-    trace, determinant = a + d, a * d - b * c
-    root = np.sqrt((trace * trace - 4.0 * determinant).astype(complex))
-    return np.asarray(np.maximum(np.abs(trace + root), np.abs(trace - root)) / 2.0)
