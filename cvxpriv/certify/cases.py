@@ -15,15 +15,14 @@ from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.certify.problem_checks import label, require_checkable, require_finite, require_sound
 from cvxpriv.certify.yardstick import Yardstick
 from cvxpriv.errors import ModelError, shown
-from cvxpriv.kkt.complex_numbers import RealForm, is_complex, real_form
 from cvxpriv.kkt.conic.data import Compilations
 from cvxpriv.kkt.coordinates import held
 from cvxpriv.kkt.integers import MixedInteger, mixed_integer
-from cvxpriv.kkt.plain import lifted
+from cvxpriv.kkt.plain import RealForm, is_complex, lifted, real_form
 from cvxpriv.numerics.arguments import few
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.numerics.doors import door
-from cvxpriv.solvers.place import HERE, Place
+from cvxpriv.solvers.chain import HERE, Place
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,10 +16,9 @@ from typing import Any
 from cvxpriv.certify.answers import Stored
 from cvxpriv.certify.bugs import BugReport, bug_report
 from cvxpriv.certify.cases import Case, Target, case_of_block, case_of_problem, cases_of, values_kept
-from cvxpriv.certify.page import page
 from cvxpriv.certify.problem_checks import solver_names
 from cvxpriv.certify.references import CLOSED_FORM, ReferenceLike
-from cvxpriv.certify.sections import every_answer
+from cvxpriv.certify.sections import every_answer, page
 from cvxpriv.certify.task import PROOFS, Task
 from cvxpriv.certify.verdicts import Tolerances, Verdict
 from cvxpriv.errors import Disagreement, ModelError, suggest
@@ -29,7 +28,7 @@ from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.text import section_text
-from cvxpriv.solvers.place import Place, quiet
+from cvxpriv.solvers.chain import Place, quiet
 from cvxpriv.solvers.registry import installed, solver_spec
 
 __all__ = ["CLOSED_FORM", "Case", "CrossCheck", "case_of_block", "case_of_problem", "crosscheck"]

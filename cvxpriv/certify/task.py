@@ -17,14 +17,12 @@ from cvxpriv.certify.integer_answers import integer_answer, unproven, with_bound
 from cvxpriv.certify.interval_proofs import proof_of, with_proof
 from cvxpriv.certify.problem_checks import capable
 from cvxpriv.certify.proofs import Proofs
-from cvxpriv.certify.references import CLOSED_FORM, Reference, ReferenceLike, reference_of
-from cvxpriv.certify.solver_answers import claimed_answer, place_for, solver_answer
-from cvxpriv.certify.stored_answers import stored_answer
-from cvxpriv.certify.unbeaten import unbeaten
+from cvxpriv.certify.references import CLOSED_FORM, Reference, ReferenceLike, reference_of, unbeaten
+from cvxpriv.certify.solver_answers import claimed_answer, place_for, solver_answer, stored_answer
 from cvxpriv.certify.verdicts import Tolerances, Verdict, judge, judge_claim
 from cvxpriv.kkt.conic.exact import Interval
 from cvxpriv.numerics.arrays import Values
-from cvxpriv.solvers.place import Place, quiet
+from cvxpriv.solvers.chain import Place, quiet
 from cvxpriv.solvers.registry import fallback_chain, solver_spec
 
 INTERVAL = "interval"

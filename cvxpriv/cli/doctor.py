@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 import click
 from packaging.requirements import Requirement
 
-from cvxpriv.cli.failures import DONE, UNEXPECTED
+from cvxpriv.cli.main import DONE, UNEXPECTED
 from cvxpriv.cli.options import output_options
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.reports.formatting import table

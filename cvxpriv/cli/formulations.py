@@ -9,7 +9,7 @@ import click
 from cvxpriv.cli.options import DIVERGENCE, NAMES, output_options
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.reports.formatting import number, paragraph, residual, table
-from cvxpriv.solvers.place import solvers_silent
+from cvxpriv.solvers.chain import solvers_silent
 
 if TYPE_CHECKING:
     from cvxpriv.certify import Formulations
@@ -35,7 +35,7 @@ def formulations(
     residuals and by their distance to a re-solve at tight tolerances.
     """
     from cvxpriv.divergences.formulations import PROBLEM, formulations as compare
-    from cvxpriv.divergences.places import divergence_or_text
+    from cvxpriv.divergences.registry import divergence_or_text
 
     target = divergence_or_text(divergence)
     with terminal.phase("comparing"), solvers_silent():

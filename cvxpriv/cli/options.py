@@ -73,7 +73,7 @@ def spellings(text: str) -> tuple[str, ...]:
 
 NAMES = Read(names)
 DIVERGENCE = "NAME | FORMULA | FILE.py:NAME"
-"""The forms of a divergence's name: see `cvxpriv.divergences.places`."""
+"""The forms of a divergence's name: see `cvxpriv.divergences.registry`."""
 
 
 def applied(command: Any, options: Iterable[Any]) -> Any:

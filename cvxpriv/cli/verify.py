@@ -10,7 +10,7 @@ import click
 from cvxpriv.cli.options import DIVERGENCE, NAMES, output_options
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import ModelError
-from cvxpriv.solvers.place import solvers_silent
+from cvxpriv.solvers.chain import solvers_silent
 
 if TYPE_CHECKING:
     from cvxpriv.divergences.verification import Verification
@@ -49,7 +49,7 @@ def verify(terminal: Terminal, divergence: str, floor: float, solvers: tuple[str
     fails           with the worst point and the remedy
     not applicable  with what follows from it
     """
-    from cvxpriv.divergences.places import divergence_or_text
+    from cvxpriv.divergences.registry import divergence_or_text
     from cvxpriv.runs.verification import verify as verification_of
 
     if not 0.0 < floor < 1.0:

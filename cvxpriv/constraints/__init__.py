@@ -8,7 +8,6 @@ them in files.
 """
 
 from cvxpriv.constraints.cells import fixed, floor, forbidden
-from cvxpriv.constraints.coupling import couples_rows
 from cvxpriv.constraints.documents import from_document, to_document
 from cvxpriv.constraints.inference import (
     bayes_vulnerability,
@@ -19,7 +18,7 @@ from cvxpriv.constraints.inference import (
 )
 from cvxpriv.constraints.order import metric_differential_privacy, monotone, renyi_differential_privacy, symmetric
 from cvxpriv.constraints.privacy import local_differential_privacy, maximal_leakage, total_variation_to_prior
-from cvxpriv.constraints.ready import ReadyConstraint
+from cvxpriv.constraints.ready import ReadyConstraint, couples_rows
 from cvxpriv.constraints.text import FORMS, parse
 from cvxpriv.constraints.utility import expected_distortion, output_marginal
 

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxpriv.kkt.conic.cones import ConeLayout, matrices_from_triangles, triangle_indices
-from cvxpriv.kkt.conic.cones.symmetric import SQRT2
+from cvxpriv.kkt.conic.cones.exponential import SQRT2
 from cvxpriv.kkt.jacobian_sets import Derivative
 from cvxpriv.kkt.multipliers import bounded_least_squares, conic_least_squares
 from cvxpriv.kkt.written import Written

@@ -12,7 +12,7 @@ import cvxpy as cp
 import numpy as np
 
 from cvxpriv.kkt.coordinates import dense
-from cvxpriv.kkt.rebuilding import rebuilder
+from cvxpriv.kkt.quadratic_forms import rebuilder
 from cvxpriv.numerics.arrays import Array, Flags
 
 KINDS = ("boolean", "integer")

@@ -5,6 +5,7 @@ ellipsoid becomes a strip without ends. For bounds, what rounding makes unsure i
 form is never above the true one, the feasible set never smaller, and each bound is also one of the problem as written.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,8 +13,33 @@ import cvxpy as cp
 import numpy as np
 
 from cvxpriv.kkt.coordinates import dense
-from cvxpriv.kkt.rebuilding import Rebuild, rebuilder
 from cvxpriv.numerics.arrays import Array
+
+Rebuild = Callable[[Any], Any]
+
+
+def rebuilder(change: Callable[[Any, Rebuild], Any]) -> Rebuild:
+    """Return a function that rebuilds expressions and constraints; those without a changed part stay themselves.
+
+    `change`: Returns what takes the place of a node, given this function for the node's own parts, or None where only
+    its arguments may change. It is asked once for each node.
+    """
+    seen: dict[int, tuple[Any, Any]] = {}  # with the nodes themselves, so that none is freed and its number reused
+
+    def rebuilt(node: Any) -> Any:
+        if id(node) not in seen:
+            changed = change(node, rebuilt)
+            seen[id(node)] = node, _with_parts(node, rebuilt) if changed is None else changed
+        return seen[id(node)][1]
+
+    return rebuilt
+
+
+def _with_parts(node: Any, rebuilt: Rebuild) -> Any:
+    args = [rebuilt(arg) for arg in node.args]
+    same = all(new is old for new, old in zip(args, node.args, strict=True))
+    return node if same else node.copy(args)
+
 
 UNSURE = 16.0 * float(np.finfo(float).eps)
 """Rounding of an eigenvalue, for each row of its matrix and relative to the largest."""

@@ -1,9 +1,8 @@
 """Differential privacy: noise, accounting (exact for Gaussian releases), and audits that try to refute a claim."""
 
-from cvxpriv.privacy.accounting import Accounting, Claim
+from cvxpriv.privacy.accounting import Accounting, Claim, mu_beside, optimal_delta, optimal_epsilon
 from cvxpriv.privacy.audit import Audit, audit
 from cvxpriv.privacy.budget import Budget, Plan, budget_named
-from cvxpriv.privacy.composition import mu_beside, optimal_delta, optimal_epsilon
 from cvxpriv.privacy.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu
 from cvxpriv.privacy.grid import BallNoise, GaussianNoise
 from cvxpriv.privacy.ledger import EVERYONE, Release, account_ledger, ledger_document, ledger_of

@@ -27,8 +27,8 @@ from scipy.special import erfinv, log_expit, ndtri_exp
 
 from cvxpriv.errors import PrivacyError
 from cvxpriv.numerics.doors import door
+from cvxpriv.privacy.accounting import mu_beside, optimal_delta
 from cvxpriv.privacy.budget_file import locked, read_budget, write_budget
-from cvxpriv.privacy.composition import mu_beside, optimal_delta
 from cvxpriv.privacy.gaussian import composed, gaussian_epsilon
 from cvxpriv.privacy.ledger import Release, ledger_document, ledger_of
 from cvxpriv.reports.files import PathLike

@@ -9,7 +9,7 @@ of sizes, sqrt 2 in Euclidean length), adding or removing one moves one cell (1 
   (epsilon, delta) allows.
 
 The rounded noise is drawn exactly (`sampling`). What follows reads the noisy counts alone: cutting at zero and the
-right total (`cvxpriv.tables.noisy_counts`), the mechanism, its figures, its curve and its page.
+right total (`cvxpriv.tables.protection`), the mechanism, its figures, its curve and its page.
 
 Which cells exist is information as well. The domain is therefore named by the caller, who knows it from a codebook.
 """
@@ -32,8 +32,7 @@ from cvxpriv.privacy.sampling import rounded_balls
 from cvxpriv.reports.files import PathLike
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.joint import JointTable
-from cvxpriv.tables.noisy_counts import nearest_shares, whole_counts
-from cvxpriv.tables.protection import ADJACENCIES, Protection
+from cvxpriv.tables.protection import ADJACENCIES, Protection, nearest_shares, whole_counts
 from cvxpriv.tables.public_domain import on_domain
 from cvxpriv.tables.recipe import MISSING, Recipe
 from cvxpriv.tables.steps import Bins, First, Kept, Merge, Step

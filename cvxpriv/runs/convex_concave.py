@@ -22,8 +22,7 @@ from cvxpriv.numerics.later import pd
 from cvxpriv.numerics.sizes import of_problem, require_feasible
 from cvxpriv.runs.problem_run import ProblemRun, unfinished
 from cvxpriv.runs.shared_options import Watch
-from cvxpriv.schedules.alternation import residual_of
-from cvxpriv.schedules.convex_concave import KIND, AskedPrice, Passes
+from cvxpriv.schedules.alternation import KIND, AskedPrice, Passes, residual_of
 from cvxpriv.schedules.history import Context, History
 from cvxpriv.schedules.problem_starts import Init, given_starts, run_pieces, starting_points
 

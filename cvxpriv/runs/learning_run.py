@@ -16,8 +16,8 @@ from cvxpriv.privacy.ledger import Release, account_ledger
 from cvxpriv.reports.facts import Fact, Facts
 from cvxpriv.reports.formatting import at_most, format_number
 from cvxpriv.reports.pictures import plot_passes
-from cvxpriv.runs.codec import UNSAVED, decoded, fields_of
 from cvxpriv.runs.run import Run
+from cvxpriv.runs.saved import UNSAVED, decoded, fields_of
 from cvxpriv.schedules.history import History
 
 if TYPE_CHECKING:

@@ -24,11 +24,10 @@ from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
 from cvxpriv.numerics.packages import versions
-from cvxpriv.reports.facts import Facts, untimed
+from cvxpriv.reports.facts import INTERNAL, Facts, untimed
 from cvxpriv.reports.files import PathLike
-from cvxpriv.reports.readers import INTERNAL
-from cvxpriv.runs.codec import decoded, encoded, fields_of, starts_of
 from cvxpriv.runs.run import Run
+from cvxpriv.runs.saved import decoded, encoded, fields_of, starts_of
 from cvxpriv.runs.shadow_prices import shadow_prices
 from cvxpriv.schedules.history import History
 from cvxpriv.tables.arrays import stochastic_matrix

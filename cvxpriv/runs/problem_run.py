@@ -23,9 +23,8 @@ from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.pictures import plot_history, plot_passes
-from cvxpriv.runs.codec import decoded, starts_of
 from cvxpriv.runs.run import Run
-from cvxpriv.runs.saved import read_run
+from cvxpriv.runs.saved import decoded, read_run, starts_of
 from cvxpriv.schedules.alternation import placed
 from cvxpriv.schedules.history import Context, History
 

@@ -12,7 +12,7 @@ from typing import Annotated, TypedDict
 
 from numpy.typing import ArrayLike
 
-from cvxpriv.blocks import elsewhere, engines
+from cvxpriv.blocks import engines
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy.budget import Budget
 from cvxpriv.runs.options import Option
@@ -91,7 +91,7 @@ Isolate = Annotated[
     Option(
         "Call solvers in a process of their own, and end a call after this time; the next of the chain is then asked.",
         unit="seconds",
-        low=elsewhere.SHORTEST,
+        low=engines.SHORTEST,
         usual="solvers are called here",
     ),
 ]

@@ -21,7 +21,7 @@ from cvxpriv.certify.bugs import BugReport
 from cvxpriv.certify.cases import case_of_problem
 from cvxpriv.certify.check import CrossCheck
 from cvxpriv.certify.corpus.liars import LIARS
-from cvxpriv.certify.stored_answers import recalled
+from cvxpriv.certify.solver_answers import recalled
 from cvxpriv.certify.verdicts import Verdict
 from cvxpriv.cli.problem_command import crosscheck_command
 from cvxpriv.cli.terminal import Terminal

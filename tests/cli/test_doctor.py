@@ -9,7 +9,7 @@ import pytest
 
 from cvxpriv import __version__
 from cvxpriv.cli import doctor as examination
-from cvxpriv.cli.failures import DONE, UNEXPECTED
+from cvxpriv.cli.main import DONE, UNEXPECTED
 from cvxpriv.numerics import packages as registered
 
 from .conftest import Run

@@ -16,8 +16,7 @@ from rich.console import Console
 
 from cvxpriv import __version__
 from cvxpriv.cli import terminal as terminals
-from cvxpriv.cli.failures import BAD_INPUT, DONE, INTERRUPTED, NOT_SOLVED, UNEXPECTED, exit_code
-from cvxpriv.cli.main import Toolkit, main
+from cvxpriv.cli.main import BAD_INPUT, DONE, INTERRUPTED, NOT_SOLVED, UNEXPECTED, Toolkit, exit_code, main
 from cvxpriv.cli.options import output_options
 from cvxpriv.cli.plugins import PluginGroup
 from cvxpriv.cli.terminal import Terminal

@@ -16,7 +16,7 @@ from cvxpriv_models.privacy_funnel.run import stored_bound
 import cvxpriv as cpv
 from cvxpriv import datasets
 from cvxpriv.blocks.engines import Until
-from cvxpriv.bounds.pricing import INTERRUPTED, Priced
+from cvxpriv.bounds.columns import INTERRUPTED, Priced
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.models import PrivacyFunnel
 

@@ -9,7 +9,7 @@ from cvxpriv_models.privacy_funnel.columns import joint_newton
 from cvxpriv_models.privacy_funnel.pricing import FunnelPricing
 from scipy.special import entr
 
-from cvxpriv.bounds.pricing import Clock, Verified
+from cvxpriv.bounds.columns import Clock, Verified
 from cvxpriv.numerics.arrays import Array
 
 PAPER = np.array([[0.9, 0.08, 0.4], [0.025, 0.82, 0.05], [0.075, 0.1, 0.55]]) / 3  # PF, section V-A

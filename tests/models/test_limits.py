@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 import cvxpriv as cpv
-from cvxpriv.blocks.elsewhere import Elsewhere
-from cvxpriv.blocks.engines import DCP, ENGINES
+from cvxpriv.blocks.engines import DCP, ENGINES, Elsewhere
 from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.models import ISTDP, ADMMSharing, InferenceAsService, PrivacyFunnel, RecycledADMM
 from cvxpriv.runs.alternation import alternate

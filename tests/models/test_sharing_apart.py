@@ -13,7 +13,7 @@ import pytest
 from cvxpriv_models.admm_sharing.apart import SharingApart
 from cvxpriv_models.admm_sharing.apart_messages import SPOKEN
 from cvxpriv_models.admm_sharing.apart_party import Allowance, SharingParty
-from cvxpriv_models.admm_sharing.intercept import with_intercept
+from cvxpriv_models.admm_sharing.problem import with_intercept
 
 from cvxpriv.distributed import participant
 from cvxpriv.distributed.alignment import digests

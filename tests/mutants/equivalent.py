@@ -53,7 +53,7 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     "cvxpriv.privacy.budget": {
         ("covering_mu", r"epsilon <(= 1.0| \((2.0|0.5)\))"): "both forms are right to 1e-13 from 0.5 to 2",
     },
-    "cvxpriv.privacy.composition": {
+    "cvxpriv.privacy.accounting": {
         (
             "",
             r"2 \*\* 13|\(2\)\*\*14|\(3\)\*\*1[48]|2\*\*\((19|17|15|13)\)",

@@ -139,7 +139,7 @@ GROUPS = {
             Target(
                 "cvxpriv.privacy.accounting", ("tests/toolkit/test_privacy.py", "tests/toolkit/test_composition.py")
             ),
-            Target("cvxpriv.privacy.composition", ("tests/toolkit/test_composition.py",)),
+            Target("cvxpriv.privacy.accounting", ("tests/toolkit/test_composition.py",)),
             Target("cvxpriv.privacy.ledger", ("tests/toolkit/test_composition.py",)),
             Target("cvxpriv.privacy.budget", ("tests/toolkit/test_budget.py",)),
         ),

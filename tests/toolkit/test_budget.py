@@ -22,8 +22,8 @@ import cvxpriv as cpv
 from cvxpriv.errors import DataError, PrivacyError
 from cvxpriv.models import ISTDP, ADMMSharing, RecycledADMM
 from cvxpriv.privacy import Release, budget, gaussian_epsilon, gaussian_mu
+from cvxpriv.privacy.accounting import optimal_delta
 from cvxpriv.privacy.budget import Budget, covering_mu
-from cvxpriv.privacy.composition import optimal_delta
 from cvxpriv.privacy.gaussian import composed
 from cvxpriv.reports import files
 

@@ -15,7 +15,7 @@ import pytest
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.penalties import LOSSES, MCP, Loss, Penalty
-from cvxpriv.runs.codec import UNSAVED, decoded, fields_of
+from cvxpriv.runs.saved import UNSAVED, decoded, fields_of
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from cvxpriv.privacy import (
     optimal_delta,
     optimal_epsilon,
 )
-from cvxpriv.privacy.composition import advanced_composition, zcdp_epsilon
+from cvxpriv.privacy.accounting import advanced_composition, zcdp_epsilon
 from cvxpriv.privacy.gaussian import gaussian_deltas
 
 

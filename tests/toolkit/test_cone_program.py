@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from cvxpriv.certify.cases import case_of_problem
 from cvxpriv.certify.corpus.liars import LIARS
-from cvxpriv.certify.stored_answers import recalled
+from cvxpriv.certify.solver_answers import recalled
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt.conic.bounds import lower_bound, variable_bounds
 from cvxpriv.kkt.conic.cones import ConeLayout

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from cvxpriv.errors import ModelError
-from cvxpriv.kkt.conic.cones import ConeLayout, exponential, power, symmetric
+from cvxpriv.kkt.conic.cones import ConeLayout, exponential, power
 from cvxpriv.kkt.conic.cones.layout import onto_dual
 
 MANY = 10_000
@@ -75,7 +75,7 @@ def test_power_projection_is_moreaus_decomposition(count: int) -> None:
 
 def test_second_order_projection_is_moreaus_decomposition() -> None:
     points = extreme_points(5, 4)
-    projected, dual = symmetric.project_second_order(points), symmetric.project_second_order(-points)
+    projected, dual = exponential.project_second_order(points), exponential.project_second_order(-points)
     assert (np.abs(projected - dual - points) <= slack(points)[:, None]).all()
     assert_orthogonal(projected, dual, points)
     for part in (projected, dual):
@@ -83,14 +83,14 @@ def test_second_order_projection_is_moreaus_decomposition() -> None:
 
 
 @pytest.mark.parametrize("triangle", ["lower", "upper"])
-def test_semidefinite_projection_is_moreaus_decomposition(triangle: symmetric.Triangle) -> None:
+def test_semidefinite_projection_is_moreaus_decomposition(triangle: exponential.Triangle) -> None:
     points = extreme_points(6, 6)[::5]
-    projected = symmetric.project_semidefinite(points, 3, triangle)
-    dual = symmetric.project_semidefinite(-points, 3, triangle)
+    projected = exponential.project_semidefinite(points, 3, triangle)
+    dual = exponential.project_semidefinite(-points, 3, triangle)
     assert (np.abs(projected - dual - points) <= slack(points)[:, None]).all()
     assert_orthogonal(projected, dual, points)
     for part in (projected, dual):
-        smallest = np.linalg.eigvalsh(symmetric.matrices_from_triangles(part, 3, triangle)).min(axis=1)
+        smallest = np.linalg.eigvalsh(exponential.matrices_from_triangles(part, 3, triangle)).min(axis=1)
         assert (smallest >= -slack(points)).all()
 
 
@@ -99,13 +99,13 @@ def test_triangles_keep_the_inner_product_and_name_their_entries() -> None:
     matrices = rng.standard_normal((2, 3, 3))
     matrices = matrices + matrices.transpose(0, 2, 1)
     for triangle in ("lower", "upper"):
-        a, b = symmetric.triangles_from_matrices(matrices, triangle)
+        a, b = exponential.triangles_from_matrices(matrices, triangle)
         assert a @ b == pytest.approx(np.sum(matrices[0] * matrices[1]), rel=1e-13)
-        back = symmetric.matrices_from_triangles(np.array([a, b]), 3, triangle)
+        back = exponential.matrices_from_triangles(np.array([a, b]), 3, triangle)
         np.testing.assert_allclose(back, matrices, rtol=1e-14)
     # Columns of the lower triangle: (0,0) (1,0) (2,0) (1,1) (2,1) (2,2); of the upper: (0,0) (0,1) (1,1) (0,2) ...
-    assert [*zip(*map(list, symmetric.triangle_indices(3, "lower")), strict=True)][1:4] == [(1, 0), (2, 0), (1, 1)]
-    assert [*zip(*map(list, symmetric.triangle_indices(3, "upper")), strict=True)][1:4] == [(0, 1), (1, 1), (0, 2)]
+    assert [*zip(*map(list, exponential.triangle_indices(3, "lower")), strict=True)][1:4] == [(1, 0), (2, 0), (1, 1)]
+    assert [*zip(*map(list, exponential.triangle_indices(3, "upper")), strict=True)][1:4] == [(0, 1), (1, 1), (0, 2)]
 
 
 def test_exponential_projection_agrees_with_a_search_along_the_boundary() -> None:
@@ -147,9 +147,9 @@ def test_layout_projects_every_block_as_its_own_cone() -> None:
     assert projected[0] == 0.0
     assert dual[0] == v[0]
     for name in ("soc[0]", "soc[2]"):
-        np.testing.assert_array_equal(projected[cut[name]], symmetric.project_second_order(v[None, cut[name]])[0])
+        np.testing.assert_array_equal(projected[cut[name]], exponential.project_second_order(v[None, cut[name]])[0])
     np.testing.assert_array_equal(
-        projected[cut["psd[1]"]], symmetric.project_semidefinite(v[None, cut["psd[1]"]], 3, "upper")[0]
+        projected[cut["psd[1]"]], exponential.project_semidefinite(v[None, cut["psd[1]"]], 3, "upper")[0]
     )
     np.testing.assert_array_equal(
         dual[cut["exp[1]"]], onto_dual(exponential.project_exponential)(v[None, cut["exp[1]"]])[0]

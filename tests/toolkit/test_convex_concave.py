@@ -11,7 +11,7 @@ import pytest
 import cvxpriv as cpv
 from cvxpriv.blocks.convexified import PRICE, Convexified
 from cvxpriv.errors import DataError, ModelError, SolverFailure
-from cvxpriv.schedules.convex_concave import SHARE, usual_price
+from cvxpriv.schedules.alternation import SHARE, usual_price
 
 RNG = np.random.default_rng(3)
 

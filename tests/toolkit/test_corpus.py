@@ -14,9 +14,8 @@ from scipy.io import savemat
 from cvxpriv.certify.answers import Stored
 from cvxpriv.certify.check import crosscheck
 from cvxpriv.certify.corpus import edges
-from cvxpriv.certify.corpus.cvxpys import cvxpys
 from cvxpriv.certify.corpus.files import problem_of_file, problems_of_folder
-from cvxpriv.certify.corpus.items import Item, items
+from cvxpriv.certify.corpus.items import Item, cvxpys, items
 from cvxpriv.certify.corpus.known import UNKNOWN, Known, false_verdicts
 from cvxpriv.certify.corpus.running import run_corpus
 from cvxpriv.errors import DataError, ModelError

@@ -10,8 +10,7 @@ import pytest
 
 from cvxpriv.certify.formulations import Formulations
 from cvxpriv.divergences import FDivergence, divergence
-from cvxpriv.divergences.equivalent_forms import TANGENTS, ways_of
-from cvxpriv.divergences.formulations import LARGEST, formulations, pair_block
+from cvxpriv.divergences.formulations import LARGEST, TANGENTS, formulations, pair_block, ways_of
 from cvxpriv.divergences.verification.agreement import FormAt, joint_form, why_not_dcp
 from cvxpriv.errors import ModelError
 

@@ -13,14 +13,13 @@ import pytest
 from cvxpy.atoms.elementwise import logic
 
 from cvxpriv.certify import Stored
-from cvxpriv.certify.branches import branched
 from cvxpriv.certify.check import crosscheck
-from cvxpriv.certify.integer_answers import OPTIONS
+from cvxpriv.certify.integer_answers import OPTIONS, branched
 from cvxpriv.errors import DataError, ModelError
-from cvxpriv.kkt.complex_numbers import real_form
 from cvxpriv.kkt.integers import mixed_integer
+from cvxpriv.kkt.plain import real_form
+from cvxpriv.solvers.chain import Place
 from cvxpriv.solvers.isolation import Ending
-from cvxpriv.solvers.place import Place
 
 VALUES, WEIGHTS = np.array([7.0, 9.0, 5.0, 12.0]), np.array([3.0, 4.0, 2.0, 6.0])
 
@@ -198,7 +197,7 @@ def test_a_problem_that_no_solver_ends_stops_at_the_clock_and_says_so(
     limited["SCIPY"] = {"scipy_options": {"time_limit": 0.3}}
     monkeypatch.setattr("cvxpriv.certify.integer_answers.OPTIONS", limited)
     monkeypatch.setattr("cvxpriv.certify.integer_answers.LIMIT", 0.3)
-    monkeypatch.setattr("cvxpriv.certify.branches.SECONDS", 0.1)
+    monkeypatch.setattr("cvxpriv.certify.integer_answers.SECONDS", 0.1)
     begun = time.process_time()
     rows = crosscheck(market_split, ["HIGHS", "SCIPY", "ECOS_BB"]).table
     assert time.process_time() - begun < 6.0  # the solves and the branches have 1.0 s; compilation takes the rest

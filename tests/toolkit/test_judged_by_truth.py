@@ -14,7 +14,7 @@ from cvxpriv.certify.answers import Answer, Context
 from cvxpriv.certify.cases import case_of_problem
 from cvxpriv.certify.proofs import Proofs
 from cvxpriv.certify.references import reference_of
-from cvxpriv.certify.stored_answers import stored_answer
+from cvxpriv.certify.solver_answers import stored_answer
 from cvxpriv.certify.task import rows_of
 from cvxpriv.certify.verdicts import Tolerances
 from cvxpriv.kkt.conic.bounds import NEARBY, lower_bound

@@ -25,12 +25,11 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from cvxpriv.blocks.fastpath.answer import NotFast
+from cvxpriv.blocks.fastpath.answer import NotFast, Options, Raw, SolverObject
 from cvxpriv.blocks.fastpath.data import ConeMap
-from cvxpriv.blocks.fastpath.solver_interface import Options, Raw, SolverObject
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.solvers.place import quiet_highs
+from cvxpriv.solvers.chain import quiet_highs
 
 
 class Clarabel(SolverObject):

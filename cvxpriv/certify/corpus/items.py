@@ -1,19 +1,61 @@
 """The problems of a corpus, from several sources: cvxpy's own, adversarial ones, known liars, files."""
 
+import inspect
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
+import cvxpy as cp
 import numpy as np
 
 from cvxpriv.certify.answers import Stored
 from cvxpriv.certify.corpus import conic, degenerate, edges, polyhedral
-from cvxpriv.certify.corpus.cvxpys import cvxpys
 from cvxpriv.certify.corpus.files import files_of_folder, problems_of_folder
 from cvxpriv.certify.corpus.known import INFEASIBLE, UNBOUNDED, UNKNOWN, Known
 from cvxpriv.certify.corpus.liars import LIARS
 from cvxpriv.certify.verdicts import VERDICTS
 from cvxpriv.errors import ModelError, suggest
+
+#: Arguments of its functions, where they take any.
+CHOICES: dict[str, tuple[Any, ...]] = {"axis": (0, 1), "objective_sense": ("min", "max")}
+
+#: Relative accuracy of some of the values in cvxpy's tests, which have two digits.
+EXPECTED = 1e-2
+
+
+def cvxpys() -> Iterator[Known]:
+    """Yield every problem of `cvxpy.tests.solver_test_helpers` that is continuous; nothing where cvxpy has none.
+
+    >>> next(cvxpys()).name
+    'cvxpy expcone_1'
+    """
+    try:
+        helpers = import_module("cvxpy.tests.solver_test_helpers")
+    except ImportError:  # a package of cvxpy without its tests, or without what they need
+        return
+    for name, make in inspect.getmembers(helpers, inspect.isfunction):
+        if make.__module__ != helpers.__name__:
+            continue
+        wanted = list(inspect.signature(make).parameters)
+        if any(one not in CHOICES for one in wanted):
+            continue
+        for chosen in itertools.product(*(CHOICES[one] for one in wanted)):
+            helper = make(*chosen)
+            if isinstance(helper, helpers.SolverTestHelper) and not helper.prob.is_mixed_integer():
+                yield replace(_known(helper.prob, helper.expect_val), name=" ".join(["cvxpy", name, *map(str, chosen)]))
+
+
+def _known(problem: cp.Problem, value: float | None) -> Known:
+    if value is None or np.isnan(value):
+        return Known(problem, UNKNOWN)
+    if np.isinf(value):
+        best = np.inf if isinstance(problem.objective, cp.Maximize) else -np.inf
+        return Known(problem, UNBOUNDED if value == best else INFEASIBLE)
+    return Known(problem, value=float(value), far=EXPECTED)
+
 
 SOURCES = ("cvxpy", "adversarial", "liars")
 

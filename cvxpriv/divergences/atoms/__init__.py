@@ -4,8 +4,7 @@ Each atom has its value and derivatives as numbers, without cancellation in the 
 cvxpy. `cvxpriv.divergences.derivation` makes them from the tree of f.
 """
 
-from cvxpriv.divergences.atoms.affine import Affine, P, Q, Total
-from cvxpriv.divergences.atoms.base import At, Atom, Writer
+from cvxpriv.divergences.atoms.base import Affine, At, Atom, P, Q, Total, Writer
 from cvxpriv.divergences.atoms.branches import Largest, Pieces
 from cvxpriv.divergences.atoms.exponentials import Entropy, Exponential, LogSumExp
 from cvxpriv.divergences.atoms.powers import Gap, Mean, Norm

@@ -7,8 +7,7 @@ from functools import reduce
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.divergences.atoms.affine import Affine
-from cvxpriv.divergences.atoms.base import NOTHING, At, Atom, Jet, Writer
+from cvxpriv.divergences.atoms.base import NOTHING, Affine, At, Atom, Jet, Writer
 from cvxpriv.numerics.arrays import Array
 
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.divergences.atoms.affine import Affine, wronskian
-from cvxpriv.divergences.atoms.base import NOTHING, At, Atom, Jet, Writer
+from cvxpriv.divergences.atoms.base import NOTHING, Affine, At, Atom, Jet, Writer, wronskian
 from cvxpriv.numerics.arrays import Array
 
 EXPONENTIAL = frozenset({"exponential"})

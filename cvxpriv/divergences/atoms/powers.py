@@ -7,8 +7,7 @@ from itertools import combinations
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.divergences.atoms.affine import wronskian
-from cvxpriv.divergences.atoms.base import NOTHING, At, Atom, Jet, Writer, mean_values
+from cvxpriv.divergences.atoms.base import NOTHING, At, Atom, Jet, Writer, mean_values, wronskian
 from cvxpriv.numerics.arrays import Array
 
 SECOND_ORDER, POWER = frozenset({"second-order"}), frozenset({"power"})

@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import isqrt
 
 from cvxpriv.kkt.conic.cones import ConeLayout
-from cvxpriv.kkt.conic.cones.symmetric import triangle_indices
+from cvxpriv.kkt.conic.cones.exponential import triangle_indices
 from cvxpriv.kkt.conic.program import ConeProgram, solved_by_clarabel
 from cvxpriv.numerics.arrays import Array
 

@@ -41,15 +41,13 @@ from .accelerated import Following, default_rho, may_follow
 from .algorithm import LOOP
 from .apart_messages import SPOKEN
 from .apart_party import Allowance, SharingParty
-from .apart_run import SharingApartRun
 from .assumptions import require_guarantee
 from .bounds import ADJACENCIES
-from .intercept import TALL
 from .labels import LABELS
 from .private import PrivateSharingRun, finished, release_of, with_flipped
 from .private_settings import PASSES, PrivateSettings, planned, settings_of
-from .problem import Problem, checked_lam
-from .run import Settings, has_converged
+from .problem import TALL, Problem, checked_lam
+from .run import Settings, SharingApartRun, has_converged
 from .schemes import SCHEMES, USUAL, Scheme, scheme_named
 
 ALIGNED = (

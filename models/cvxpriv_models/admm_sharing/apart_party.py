@@ -27,10 +27,9 @@ from . import bounds, mechanism
 from .apart_messages import SPOKEN
 from .blocks import party_towards
 from .factor import Factor
-from .intercept import bounds_with_ones
 from .kkt import part_of_gap
 from .private_settings import UNRESOLVED
-from .problem import Problem, checked_part
+from .problem import Problem, bounds_with_ones, checked_part
 from .schemes import Scheme, scheme_named
 from .sensitivity import parties_touched, resolved
 

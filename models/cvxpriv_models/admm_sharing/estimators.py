@@ -15,10 +15,9 @@ from cvxpriv.learning.schema import PublicSchema, relation_of
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy import Budget, Plan
 
-from .intercept import bounds_with_ones, with_intercept
 from .model import ADMMSharing
 from .private_settings import planned
-from .problem import Part
+from .problem import Part, bounds_with_ones, with_intercept
 
 
 class VerticalLogisticRegression(BinaryLogisticClassifier):

@@ -20,8 +20,8 @@ from cvxpriv.reports.facts import Fact, Section
 from cvxpriv.runs.options import Option
 
 from .bounds import ADJACENCIES
-from .intercept import Intercept, bounds_with_ones, with_intercept
 from .private_settings import planned
+from .problem import Intercept, bounds_with_ones, with_intercept
 from .run import SharingRun
 
 #: Default weight of the penalty, without and with privacy (noise in the shares needs more of it), and default delta.

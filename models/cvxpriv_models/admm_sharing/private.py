@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from cvxpriv.runs.codec import UNSAVED, decoded, fields_of
 
 from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.certify.cases import Case
@@ -19,7 +20,6 @@ from cvxpriv.penalties import L2, loss_named
 from cvxpriv.privacy import Budget, PrivacyWarning, gaussian_mu, mu_beside, noise_source
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.progress import with_bar
-from cvxpriv.runs.codec import UNSAVED, decoded, fields_of
 from cvxpriv.runs.learning_run import PrivateLearningRun, history_of_loop
 from cvxpriv.runs.saved import write_run
 from cvxpriv.runs.shared_options import Watch

@@ -1,4 +1,11 @@
-"""The sharing problem, SHARING (1): a linear model whose columns are split among parties."""
+"""The sharing problem, SHARING (1): a linear model whose columns are split among parties.
+
+An intercept is the last column of the first party. Without privacy its height of `TALL` makes its coefficient so small
+that the square penalises the intercept with a millionth of its weight: as good as not at all, and in far fewer passes
+than a party of its own takes (124 against 865 on Adult). Other penalties are no squares; there the column is a party of
+its own, without one. A private fit has no bounded step for an unpenalised coefficient: there the height is 1, and the
+penalty counts.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +20,7 @@ from scipy import sparse
 from cvxpriv.errors import DataError, ModelError, shown
 from cvxpriv.learning.labels import signed_labels
 from cvxpriv.learning.learning_model import random_scale
-from cvxpriv.learning.matrices import Matrix, checked_matrix
+from cvxpriv.learning.matrices import Matrix, checked_matrix, with_column
 from cvxpriv.learning.schema import PublicSchema
 from cvxpriv.numerics.arguments import finite_double, real_numbers
 from cvxpriv.numerics.arrays import Array
@@ -207,3 +214,52 @@ def together(parts: Sequence[Part]) -> Part:
     if any(sparse.issparse(part) for part in parts):
         return sparse.csr_array(sparse.hstack([sparse.csr_array(part) for part in parts]))
     return np.hstack([np.asarray(part) for part in parts])
+
+
+TALL = 1000.0
+
+
+@dataclass(frozen=True)
+class Intercept:
+    """The place of a model's intercept.
+
+    `height`: Value of its column.
+    `own`: Whether that column is a party of its own, the last one; otherwise it is the last column of the first party.
+    """
+
+    height: float
+    own: bool = False
+
+    def split(self, coefficients: Sequence[Array]) -> tuple[list[Array], float]:
+        """Return each party's coefficients without the intercept, and the intercept."""
+        if self.own:
+            return list(coefficients[:-1]), float(coefficients[-1][0]) * self.height
+        return [coefficients[0][:-1], *coefficients[1:]], float(coefficients[0][-1]) * self.height
+
+
+def with_intercept(
+    parts: Sequence[Part], penalty: str | Penalty, *, private: bool
+) -> tuple[list[Part], list[str | Penalty], Intercept]:
+    """Return the parties' columns with an intercept's column, each party's penalty, and the intercept's place."""
+    square = convex_penalty(penalty).ridge is not None
+    if private and not square:
+        raise ModelError(
+            f"penalty={penalty!r} is no square, and a private intercept would be penalised by it: leave the "
+            "intercept out, or take 'l2'"
+        )
+    each: list[str | Penalty] = [penalty] * len(parts)
+    if square:
+        found = Intercept(1.0 if private else TALL)
+        return [with_column(parts[0], found.height), *parts[1:]], each, found
+    ones = np.ones((parts[0].shape[0], 1))
+    return [*parts, ones], [*each, "none"], Intercept(1.0, own=True)
+
+
+def bounds_with_ones(bounds: Sequence[float], adjacency: str, rows: int) -> list[float]:
+    """Return the public bound of each party, where the first one also has a private model's column of ones.
+
+    `bounds`: Bounds of a party's part of any row, of any column, or of any entry, as `adjacency` says.
+    """
+    ones = {"column": float(np.sqrt(rows)), "cell": 1.0}
+    first = max(bounds[0], ones[adjacency]) if adjacency in ones else float(np.hypot(bounds[0], 1.0))
+    return [first, *bounds[1:]]

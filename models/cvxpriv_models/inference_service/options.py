@@ -5,7 +5,7 @@ from typing import Annotated
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.constraints import couples_rows
 from cvxpriv.divergences import FDivergence
-from cvxpriv.divergences.places import divergence_or_text
+from cvxpriv.divergences.registry import divergence_or_text
 from cvxpriv.errors import ModelError, NoGuaranteeWarning, warn
 from cvxpriv.runs import shared_options as shared
 from cvxpriv.runs.options import Option

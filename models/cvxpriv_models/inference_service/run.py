@@ -17,9 +17,8 @@ from cvxpriv.mechanisms.mechanism import Mechanism
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.facts import Facts
 from cvxpriv.reports.files import PathLike
-from cvxpriv.runs.codec import decoded
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun, restored
-from cvxpriv.runs.saved import read_run
+from cvxpriv.runs.saved import decoded, read_run
 from cvxpriv.tables.documents import table_of
 
 from . import algorithm, kkt

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from cvxpriv.bounds.any_conjugate import conjugate_of
+from cvxpriv.bounds.columns import OUT_OF_TIME, Clock, Priced, Verified
 from cvxpriv.bounds.conjugates import Conjugate
 from cvxpriv.bounds.linear_pieces import Hinges
 from cvxpriv.bounds.lines import Lines
 from cvxpriv.bounds.master import Master
 from cvxpriv.bounds.output_names import alike
-from cvxpriv.bounds.pricing import OUT_OF_TIME, Clock, Priced, Verified
 from cvxpriv.divergences import FDivergence
 from cvxpriv.numerics.arrays import Array, Flags, IntArray
 
@@ -34,7 +34,7 @@ SHARED = 1e-3
 
 @dataclass
 class SummedPricing:
-    """Satisfies `cvxpriv.bounds.pricing.Pricing`; a column is (1 + |Y|,): its class of outputs, and x.
+    """Satisfies `cvxpriv.bounds.columns.Pricing`; a column is (1 + |Y|,): its class of outputs, and x.
 
     A class of -1 is no column: it fills one row at a cost that no mechanism pays.
 

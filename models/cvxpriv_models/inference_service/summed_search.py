@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from cvxpriv.blocks.declaration import Known
-from cvxpriv.bounds.columns import Generated, Generation
+from cvxpriv.bounds.columns import INTERRUPTED, Generated, Generation
 from cvxpriv.bounds.output_names import matched, placed
-from cvxpriv.bounds.pricing import INTERRUPTED
 from cvxpriv.constraints.gate import brought_inside, missed
 from cvxpriv.numerics.arrays import Array, single
 from cvxpriv.numerics.sizes import now

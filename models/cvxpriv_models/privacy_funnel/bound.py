@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxpriv.bounds.certificate import Certificate
-from cvxpriv.bounds.columns import VERIFIED_SHARE, Generated, Generation
+from cvxpriv.bounds.columns import INTERRUPTED, OUT_OF_TIME, VERIFIED_SHARE, Generated, Generation
 from cvxpriv.bounds.merged_symbols import merge, merged_table
-from cvxpriv.bounds.pricing import INTERRUPTED, OUT_OF_TIME
 from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.sizes import now

@@ -8,10 +8,9 @@ import numpy as np
 from cvxpriv.blocks.declaration import Constraint, Known
 from cvxpriv.bounds.certificate import Certificate, ConstrainedCertificate, CostedCertificate
 from cvxpriv.bounds.check_certificate import SHORT
-from cvxpriv.bounds.columns import Generated, Generation
+from cvxpriv.bounds.columns import INTERRUPTED, Generated, Generation
 from cvxpriv.bounds.merged_symbols import merge, merged_table
 from cvxpriv.bounds.output_names import matched, placed
-from cvxpriv.bounds.pricing import INTERRUPTED
 from cvxpriv.constraints.gate import brought_inside, missed
 from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.numerics.arrays import Array

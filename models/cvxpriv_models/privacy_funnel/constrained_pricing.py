@@ -19,8 +19,8 @@ from functools import partial
 import numpy as np
 
 from cvxpriv.blocks.declaration import Constraint
+from cvxpriv.bounds.columns import Clock, Priced, Verified
 from cvxpriv.bounds.master import Master
-from cvxpriv.bounds.pricing import Clock, Priced, Verified
 from cvxpriv.constraints.ready import ReadyConstraint
 from cvxpriv.divergences import divergence
 from cvxpriv.errors import SolverFailure
@@ -31,8 +31,7 @@ from .column_constraints import ColumnConstraints
 from .columns import mechanism_of
 from .pricing import LARGEST_S, MOST_ADDED, MOST_FACES, FunnelPricing, distinct
 from .pricing_faces import face_minimum
-from .pricing_search import descend
-from .pricing_wide import slopes
+from .pricing_search import descend, slopes
 from .problem import Problem
 
 #: Multiplier of a generator that a class may not use: each bit of it costs a hundred nats.
@@ -44,7 +43,7 @@ LEAST_WEIGHT = 1e-10
 
 @dataclass
 class ConstrainedPricing:
-    """Satisfies `cvxpriv.bounds.pricing.Pricing`; a column is (1 + G,): its class and its weights.
+    """Satisfies `cvxpriv.bounds.columns.Pricing`; a column is (1 + G,): its class and its weights.
 
     `plain`: The pricing of the table and the rate.
     """

@@ -16,8 +16,8 @@ import numpy as np
 
 from cvxpriv.bounds.bent_columns import ULPS
 from cvxpriv.bounds.column_costs import Bent
+from cvxpriv.bounds.columns import OUT_OF_TIME, Clock, Verified
 from cvxpriv.bounds.lines import Lines
-from cvxpriv.bounds.pricing import OUT_OF_TIME, Clock, Verified
 from cvxpriv.numerics.arrays import Array, Flags, IntArray
 from cvxpriv.tables.information import entropy
 

@@ -16,8 +16,8 @@ from cvxpriv.bounds.certificate import Certificate, CostedCertificate
 from cvxpriv.bounds.check_certificate import read
 from cvxpriv.bounds.check_costed_certificate import proved
 from cvxpriv.bounds.column_costs import Bent
+from cvxpriv.bounds.columns import Clock
 from cvxpriv.bounds.lines import Lines
-from cvxpriv.bounds.pricing import Clock
 from cvxpriv.numerics.arrays import Array
 
 from .costed_cells import tree_of

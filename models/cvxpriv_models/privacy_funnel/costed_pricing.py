@@ -15,10 +15,10 @@ import numpy as np
 from cvxpriv.blocks.declaration import Constraint, Known
 from cvxpriv.bounds.bent_columns import LAST_WITH_LINES, BentColumns
 from cvxpriv.bounds.column_costs import Bent, costs_of
+from cvxpriv.bounds.columns import Clock, Priced, Verified
 from cvxpriv.bounds.lines import Lines
 from cvxpriv.bounds.master import Master
 from cvxpriv.bounds.output_names import alike, forbidden_cells
-from cvxpriv.bounds.pricing import Clock, Priced, Verified
 from cvxpriv.constraints import ReadyConstraint
 from cvxpriv.numerics.arrays import Array, Flags, IntArray
 from cvxpriv.tables.information import entropy
@@ -94,7 +94,7 @@ def _priced(one: ReadyConstraint, known: Known) -> list[Lines | Bent] | None:
 
 @dataclass
 class CostedPricing:
-    """Satisfies `cvxpriv.bounds.pricing.Pricing`; a column is (1 + |X|,): its class of outputs and P(X|y).
+    """Satisfies `cvxpriv.bounds.columns.Pricing`; a column is (1 + |X|,): its class of outputs and P(X|y).
 
     A class below 0 is no column: it fills one row at a cost that no mechanism pays.
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cvxpriv.bounds.pricing import INTERRUPTED
+from cvxpriv.bounds.columns import INTERRUPTED
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd

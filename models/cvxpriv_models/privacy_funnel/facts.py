@@ -17,7 +17,7 @@ from cvxpriv.bounds import (
     check_service_certificate,
 )
 from cvxpriv.bounds.certificate import ConstrainedCertificate, CostedCertificate
-from cvxpriv.bounds.pricing import OUT_OF_TIME
+from cvxpriv.bounds.columns import OUT_OF_TIME
 from cvxpriv.mechanisms.disclosure import Disclosure, statement_of
 from cvxpriv.mechanisms.plots import INFORMATION_PLANE, plot_curve
 from cvxpriv.numerics.arrays import Array

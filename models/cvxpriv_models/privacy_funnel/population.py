@@ -19,8 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import entr
 
-from cvxpriv.bounds.columns import Generation
-from cvxpriv.bounds.pricing import Clock, Verified
+from cvxpriv.bounds.columns import Clock, Generation, Verified
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.numerics.arguments import require_seed
 from cvxpriv.numerics.arrays import Array, IntArray

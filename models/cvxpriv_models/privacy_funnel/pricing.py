@@ -17,8 +17,8 @@ from functools import cached_property
 
 import numpy as np
 
+from cvxpriv.bounds.columns import Clock, Priced, Verified
 from cvxpriv.bounds.master import Master
-from cvxpriv.bounds.pricing import Clock, Priced, Verified
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array, IntArray
 from cvxpriv.tables.information import entropy
@@ -26,8 +26,7 @@ from cvxpriv.tables.information import entropy
 from .columns import SMALL_X, Solved, first_columns, joint_newton, on_all_symbols
 from .perfect_privacy import listed_silent
 from .pricing_faces import face_minimum, rounding
-from .pricing_search import FaceFunction, descend, edge_minima, newton, pairs
-from .pricing_wide import Found, wide_search
+from .pricing_search import FaceFunction, Found, descend, edge_minima, newton, pairs, wide_search
 
 #: Largest number of private symbols of which random faces are searched locally, and all of many faces by cells.
 LARGEST_S = 5
@@ -63,7 +62,7 @@ NORMALISED = 1e-14
 
 @dataclass
 class FunnelPricing:
-    """Pricing of the funnel's columns; it satisfies `cvxpriv.bounds.pricing.Pricing`.
+    """Pricing of the funnel's columns; it satisfies `cvxpriv.bounds.columns.Pricing`.
 
     `joint`: P(S, X); every column has mass.
     `rate`: R in nats; it may be changed, for a curve.

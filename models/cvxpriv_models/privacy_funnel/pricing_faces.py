@@ -30,7 +30,7 @@ import numpy as np
 from scipy.special import xlogy
 
 from cvxpriv.bounds.cells import bisect, parts_of_unit
-from cvxpriv.bounds.pricing import OUT_OF_TIME, Clock, Verified
+from cvxpriv.bounds.columns import OUT_OF_TIME, Clock, Verified
 from cvxpriv.numerics.arrays import Array, Flags, IntArray
 from cvxpriv.tables.information import entropy
 

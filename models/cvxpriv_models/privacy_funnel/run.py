@@ -16,16 +16,16 @@ from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Constraint
 from cvxpriv.bounds.certificate import Certificate, ConstrainedCertificate, CostedCertificate, certificate_of
 from cvxpriv.bounds.check_certificate import table_hash
+from cvxpriv.bounds.columns import Pricing
 from cvxpriv.bounds.master import master_block
 from cvxpriv.bounds.merged_symbols import merged_table
-from cvxpriv.bounds.pricing import Pricing
 from cvxpriv.errors import DataError
 from cvxpriv.kkt import Residuals
 from cvxpriv.mechanisms.mechanism import Mechanism
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.facts import Facts
-from cvxpriv.runs.codec import decoded
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun, restored
+from cvxpriv.runs.saved import decoded
 from cvxpriv.tables.documents import table_of
 
 from . import algorithm, closed_form, optimum

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.blocks.engines import Engine
-from cvxpriv.bounds.pricing import INTERRUPTED, OUT_OF_TIME
+from cvxpriv.bounds.columns import INTERRUPTED, OUT_OF_TIME
 from cvxpriv.constraints.gate import brought_inside, missed
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array, IntArray, Values, put, single

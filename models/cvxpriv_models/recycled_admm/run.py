@@ -19,9 +19,9 @@ from cvxpriv.numerics.arguments import require_counts, require_seed
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Fact
-from cvxpriv.runs.codec import UNSAVED
 from cvxpriv.runs.learning_run import LearningRun, PrivateLearningRun
 from cvxpriv.schedules.history import Context
+from cvxpriv.runs.saved import UNSAVED
 
 from . import algorithm
 from .kkt import ConsensusResiduals

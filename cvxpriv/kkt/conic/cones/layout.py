@@ -7,14 +7,14 @@ from functools import cached_property, partial
 import numpy as np
 
 from cvxpriv.errors import ModelError
-from cvxpriv.kkt.conic.cones.exponential import project_exponential
-from cvxpriv.kkt.conic.cones.power import project_power
-from cvxpriv.kkt.conic.cones.symmetric import (
+from cvxpriv.kkt.conic.cones.exponential import (
     Triangle,
+    project_exponential,
     project_second_order,
     project_semidefinite,
     triangles_from_matrices,
 )
+from cvxpriv.kkt.conic.cones.power import project_power
 from cvxpriv.numerics.arrays import Array
 
 Project = Callable[[Array], Array]
