@@ -64,7 +64,7 @@ class Toolkit(PluginGroup):
         standalone_mode: bool = True,
         **extra: Any,
     ) -> Any:
-        """See `click.Command`; in standalone mode it ends the process with an exit code of `cvxpriv.cli.failures`."""
+        """See `click.Command`; in standalone mode it ends the process with an exit code of `cvxpriv.cli.main`."""
         command = partial(super().main, args, prog_name, complete_var, standalone_mode=False, **extra)
         if not standalone_mode:
             return command()

@@ -8,7 +8,7 @@ import numpy as np
 
 from cvxpriv.cli.members import MembersFile, Side
 from cvxpriv.cli.options import Reading
-from cvxpriv.cli.party import hashed
+from cvxpriv.cli.party_table import hashed
 from cvxpriv.cli.row_labels import blind_labels, labels_found
 from cvxpriv.errors import DataError
 from cvxpriv.tables.frames import require_columns

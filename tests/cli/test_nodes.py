@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 import cvxpriv as cpv
-from cvxpriv.cli.party import party_of, write_own
+from cvxpriv.cli.party_table import party_of, write_own
 from cvxpriv.distributed.carriers import MessageLog
 from cvxpriv.distributed.flight_party import serve
 from cvxpriv.distributed.keys import keys_in

@@ -34,7 +34,7 @@ GRAPH = nx.relabel_nodes(nx.circulant_graph(20, [1, 2]), lambda node: f"n{node}"
 NURSERY = """
 import os, sys
 from cvxpriv.cli import main
-import cvxpriv.cli.party, cvxpriv.distributed.flight_party, cvxpriv_models.recycled_admm.apart
+import cvxpriv.cli.party_table, cvxpriv.distributed.flight_party, cvxpriv_models.recycled_admm.apart
 for line in sys.stdin:
     child = os.fork()
     if not child:

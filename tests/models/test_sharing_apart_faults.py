@@ -23,7 +23,7 @@ from cvxpriv_models.admm_sharing.apart_messages import SPOKEN
 from cvxpriv_models.admm_sharing.apart_party import Allowance, SharingParty
 from pyarrow import flight
 
-from cvxpriv.cli.party import party_of
+from cvxpriv.cli.party_table import party_of
 from cvxpriv.distributed import flight_holder, messages
 from cvxpriv.distributed.carriers import InProcess
 from cvxpriv.distributed.flight_holder import EXCHANGE, FlightHolder

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from cvxpriv.runs.codec import UNSAVED, decoded, fields_of
 
 from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.certify.cases import Case
@@ -21,7 +20,7 @@ from cvxpriv.privacy import Budget, PrivacyWarning, gaussian_mu, mu_beside, nois
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.progress import with_bar
 from cvxpriv.runs.learning_run import PrivateLearningRun, history_of_loop
-from cvxpriv.runs.saved import write_run
+from cvxpriv.runs.saved import UNSAVED, decoded, fields_of, write_run
 from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.history import Context, History
 from cvxpriv.schedules.running import run as run_schedule
