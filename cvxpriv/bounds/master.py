@@ -20,7 +20,8 @@ from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.errors import SolverFailure
 from cvxpriv.kkt.conic.data import finite
 from cvxpriv.numerics.arrays import Array, Flags, Values, starts_in
-from cvxpriv.solvers.chain import NOT_THE_SOLVER, quiet_highs, raised
+from cvxpriv.solvers.chain import NOT_THE_SOLVER, raised
+from cvxpriv.solvers.place import quiet_highs
 from cvxpriv.solvers.registry import among_installed
 
 _LOG = logging.getLogger(__name__)

@@ -22,7 +22,7 @@ from cvxpriv.kkt.plain import RealForm, is_complex, lifted, real_form
 from cvxpriv.numerics.arguments import few
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.numerics.doors import door
-from cvxpriv.solvers.chain import HERE, Place
+from cvxpriv.solvers.place import HERE, Place
 
 
 @dataclass(frozen=True, eq=False)

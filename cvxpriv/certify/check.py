@@ -28,7 +28,7 @@ from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.text import section_text
-from cvxpriv.solvers.chain import Place, quiet
+from cvxpriv.solvers.place import Place, quiet
 from cvxpriv.solvers.registry import installed, solver_spec
 
 __all__ = ["CLOSED_FORM", "Case", "CrossCheck", "case_of_block", "case_of_problem", "crosscheck"]

@@ -32,7 +32,8 @@ from cvxpriv.kkt.coordinates import held
 from cvxpriv.kkt.integers import MixedInteger
 from cvxpriv.kkt.rays import feasible
 from cvxpriv.numerics.arrays import Array, Values
-from cvxpriv.solvers.chain import Attempt, Place, solvers_silent, try_solver
+from cvxpriv.solvers.chain import Attempt, try_solver
+from cvxpriv.solvers.place import Place, solvers_silent
 from cvxpriv.solvers.registry import fallback_chain
 
 NODES = 60

@@ -27,7 +27,7 @@ from cvxpriv.kkt.conic.solving import ConicSolution, attempts
 from cvxpriv.kkt.quadratic_forms import with_every_eigenvalue
 from cvxpriv.kkt.rays import feasible, improves_for_ever, met
 from cvxpriv.numerics.arrays import Array, Values
-from cvxpriv.solvers.chain import HERE, Place
+from cvxpriv.solvers.place import HERE, Place
 from cvxpriv.solvers.registry import installed, solver_spec
 
 PROVER = "CLARABEL"

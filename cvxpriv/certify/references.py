@@ -33,7 +33,7 @@ from cvxpriv.certify.verdicts import Tolerances
 from cvxpriv.errors import ModelError, suggest
 from cvxpriv.kkt.rays import feasible, violations
 from cvxpriv.numerics.arrays import Array, Values
-from cvxpriv.solvers.chain import HERE, Place
+from cvxpriv.solvers.place import HERE, Place
 from cvxpriv.solvers.registry import solver_spec
 
 CLOSED_FORM = "closed form"

@@ -22,7 +22,8 @@ from cvxpriv.kkt.coordinates import dense
 from cvxpriv.kkt.quadratic_forms import with_every_eigenvalue
 from cvxpriv.numerics.arguments import real_numbers
 from cvxpriv.numerics.arrays import Array, Values
-from cvxpriv.solvers.chain import HERE, Place, solvers_silent, try_solver
+from cvxpriv.solvers.chain import try_solver
+from cvxpriv.solvers.place import HERE, Place, solvers_silent
 from cvxpriv.solvers.registry import solver_spec
 
 LIMIT = 10.0

@@ -22,7 +22,7 @@ from cvxpriv.certify.solver_answers import claimed_answer, place_for, solver_ans
 from cvxpriv.certify.verdicts import Tolerances, Verdict, judge, judge_claim
 from cvxpriv.kkt.conic.exact import Interval
 from cvxpriv.numerics.arrays import Values
-from cvxpriv.solvers.chain import Place, quiet
+from cvxpriv.solvers.place import Place, quiet
 from cvxpriv.solvers.registry import fallback_chain, solver_spec
 
 INTERVAL = "interval"

@@ -14,7 +14,7 @@ from cvxpriv.reports.facts import Facts
 from cvxpriv.runs.mechanism_model import MechanismModel
 from cvxpriv.runs.mechanism_run import MechanismRun
 from cvxpriv.runs.noise_costs import noise_costs
-from cvxpriv.solvers.chain import solvers_silent
+from cvxpriv.solvers.place import solvers_silent
 from cvxpriv.tables.joint import JointTable
 
 Model = MechanismModel[MechanismRun[Any, Any]]

@@ -13,7 +13,7 @@ from cvxpriv.cli.options import NAMES, output_options, require_writable
 from cvxpriv.cli.plugins import CROSSCHECKS, PluginGroup
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import Disagreement, ModelError, suggest
-from cvxpriv.solvers.chain import solvers_silent
+from cvxpriv.solvers.place import solvers_silent
 
 if TYPE_CHECKING:
     from cvxpriv.certify.cases import Case, Target

@@ -9,7 +9,7 @@ import click
 from cvxpriv.cli.options import DIVERGENCE, NAMES, output_options
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.reports.formatting import number, paragraph, residual, table
-from cvxpriv.solvers.chain import solvers_silent
+from cvxpriv.solvers.place import solvers_silent
 
 if TYPE_CHECKING:
     from cvxpriv.certify import Formulations

@@ -23,7 +23,7 @@ from cvxpriv.cli.terminal import Terminal, certified, watched, watching
 from cvxpriv.reports.facts import Facts
 from cvxpriv.runs.problem_model import ProblemModel
 from cvxpriv.solvers.registry import solver_spec
-from cvxpriv.tables.arrays import read_matrix
+from cvxpriv.tables.matrix_files import read_matrix
 
 _ABOUT = (
     "MATRIX is a file with one row of the matrix a line, numbers apart by commas, semicolons, tabs or blanks, without "

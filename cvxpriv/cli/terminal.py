@@ -204,7 +204,7 @@ def watching(
 
     In one process these are a callback, which moves a bar and ends the solve after an interrupt; else the solve's bar.
     """
-    from cvxpriv.solvers.chain import solvers_silent
+    from cvxpriv.solvers.place import solvers_silent
 
     with solvers_silent():
         if options.get("n_jobs", 1) != 1:
@@ -221,7 +221,7 @@ def watching(
 
 def certified(terminal: Terminal, run: Any, solvers: tuple[str, ...]) -> CrossCheck:
     """Return the cross-check of a run, which is shown while it lasts."""
-    from cvxpriv.solvers.chain import solvers_silent
+    from cvxpriv.solvers.place import solvers_silent
 
     with terminal.phase(f"cross-checking by {', '.join(solvers)}"), solvers_silent():
         check: CrossCheck = run.certify(solvers)

@@ -10,7 +10,7 @@ import click
 from cvxpriv.cli.options import DIVERGENCE, NAMES, output_options
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import ModelError
-from cvxpriv.solvers.chain import solvers_silent
+from cvxpriv.solvers.place import solvers_silent
 
 if TYPE_CHECKING:
     from cvxpriv.divergences.verification import Verification

@@ -20,7 +20,7 @@ from cvxpriv.constraints.utility import expected_distortion, output_marginal
 from cvxpriv.errors import DataError, ModelError, shown, suggest
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.packages import extensions
-from cvxpriv.tables.arrays import read_matrix
+from cvxpriv.tables.matrix_files import read_matrix
 
 
 @door

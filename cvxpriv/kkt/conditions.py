@@ -25,7 +25,7 @@ from cvxpriv.numerics.arguments import finite_double, real_numbers
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
-from cvxpriv.solvers.chain import quiet
+from cvxpriv.solvers.place import quiet
 
 FIGURES = ("primal", "dual", "complementarity", "stationarity", "natural", "gap")
 FLOOR = 1e-300  # logarithms are read there rather than at zero: their slope is then about 690, not infinite

@@ -31,7 +31,7 @@ from cvxpriv.kkt.conic.program import (
 from cvxpriv.kkt.coordinates import dense
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
-from cvxpriv.solvers.chain import quiet
+from cvxpriv.solvers.place import quiet
 
 ACCURACY = 1e-5
 """Largest uncertainty of a step, relative to the size of the point, for it to be a measurement."""

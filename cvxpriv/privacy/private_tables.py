@@ -32,7 +32,8 @@ from cvxpriv.privacy.sampling import rounded_balls
 from cvxpriv.reports.files import PathLike
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.joint import JointTable
-from cvxpriv.tables.protection import ADJACENCIES, Protection, nearest_shares, whole_counts
+from cvxpriv.tables.noisy_counts import nearest_shares, whole_counts
+from cvxpriv.tables.protection import ADJACENCIES, Protection
 from cvxpriv.tables.public_domain import on_domain
 from cvxpriv.tables.recipe import MISSING, Recipe
 from cvxpriv.tables.steps import Bins, First, Kept, Merge, Step

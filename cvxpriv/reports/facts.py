@@ -22,12 +22,6 @@ from cvxpriv.reports.sliders import Slider
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["INTERNAL", "PAGES", "SHAREABLE"]
-
-INTERNAL, SHAREABLE = "internal", "shareable"
-PAGES = (INTERNAL, SHAREABLE)
-"""The pages that a report can be."""
-
 
 @dataclass(frozen=True)
 class Fact:

@@ -19,7 +19,7 @@ from cvxpriv.reports.facts import Section, Table
 from cvxpriv.reports.formatting import format_number
 from cvxpriv.runs.mechanism_run import MechanismRun
 from cvxpriv.tables.joint import JointTable
-from cvxpriv.tables.protection import nearest_shares
+from cvxpriv.tables.noisy_counts import nearest_shares
 
 Run = MechanismRun[Any, Any]
 

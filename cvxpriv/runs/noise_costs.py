@@ -26,7 +26,8 @@ from cvxpriv.reports.formatting import exact_zero
 from cvxpriv.reports.pictures import COLOURS, GREY, blank, styled
 from cvxpriv.tables.information import measure
 from cvxpriv.tables.joint import JointTable
-from cvxpriv.tables.protection import Protection, nearest_shares, whole_counts
+from cvxpriv.tables.noisy_counts import nearest_shares, whole_counts
+from cvxpriv.tables.protection import Protection
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

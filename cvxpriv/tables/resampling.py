@@ -38,7 +38,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from cvxpriv.numerics.arrays import Array, IntArray
-from cvxpriv.tables.protection import Protection, nearest_tables
+from cvxpriv.tables.noisy_counts import nearest_tables
+from cvxpriv.tables.protection import Protection
 
 CHUNK = 4_000_000
 """Number of cells of replicates that are held at once (32 MB)."""

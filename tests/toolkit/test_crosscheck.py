@@ -26,8 +26,8 @@ from cvxpriv.certify.corpus.liars import LIARS
 from cvxpriv.certify.solver_answers import claimed_answer
 from cvxpriv.certify.verdicts import Tolerances, Verdict, judge
 from cvxpriv.errors import DataError, Disagreement, ModelError
-from cvxpriv.solvers.chain import Place
 from cvxpriv.solvers.isolation import _read, _write, isolated, work
+from cvxpriv.solvers.place import Place
 from cvxpriv.solvers.registry import installed
 
 SHARES = np.array([0.2, 0.3, 0.5])

@@ -26,7 +26,7 @@ from cvxpriv.learning.encoding import Encoding
 from cvxpriv.learning.scores import scores_of
 from cvxpriv.models import ISTDP, InferenceAsService, PrivacyFunnel, RecycledADMM
 from cvxpriv.privacy import Budget
-from cvxpriv.tables.arrays import read_matrix
+from cvxpriv.tables.matrix_files import read_matrix
 from tests.toolkit.hostile_values import within
 
 TABLE = [[0.4, 0.1], [0.1, 0.4]]

@@ -18,8 +18,8 @@ from cvxpriv.certify.integer_answers import OPTIONS, branched
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.kkt.integers import mixed_integer
 from cvxpriv.kkt.plain import real_form
-from cvxpriv.solvers.chain import Place
 from cvxpriv.solvers.isolation import Ending
+from cvxpriv.solvers.place import Place
 
 VALUES, WEIGHTS = np.array([7.0, 9.0, 5.0, 12.0]), np.array([3.0, 4.0, 2.0, 6.0])
 

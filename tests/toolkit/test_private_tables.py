@@ -20,7 +20,7 @@ from cvxpriv.privacy.private_tables import LEAST, private_table, release_of
 from cvxpriv.tables.documents import table_document, table_of
 from cvxpriv.tables.information import measure
 from cvxpriv.tables.joint import Alphabet, JointTable
-from cvxpriv.tables.protection import nearest_shares, whole_counts
+from cvxpriv.tables.noisy_counts import nearest_shares, whole_counts
 
 pytestmark = pytest.mark.filterwarnings("ignore::cvxpriv.privacy.PrivacyWarning")
 TABLE = JointTable.from_counts([[40, 10], [10, 40]], ["no", "yes"], ["0", "1"])

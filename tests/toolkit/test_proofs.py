@@ -18,7 +18,7 @@ from cvxpriv.certify.proofs import Proofs
 from cvxpriv.kkt.conic.certificates import PROOF, infeasibility_proof, ray, roomy, unboundedness
 from cvxpriv.kkt.conic.data import ConeData, extract
 from cvxpriv.kkt.conic.program import ConeProgram
-from cvxpriv.solvers.chain import Place
+from cvxpriv.solvers.place import Place
 
 x = cp.Variable(name="x")
 y = cp.Variable(2, name="y")

@@ -29,7 +29,7 @@ from cvxpriv.blocks.fastpath.answer import NotFast, Options, Raw, SolverObject
 from cvxpriv.blocks.fastpath.data import ConeMap
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.solvers.chain import quiet_highs
+from cvxpriv.solvers.place import quiet_highs
 
 
 class Clarabel(SolverObject):

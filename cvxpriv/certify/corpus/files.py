@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from cvxpriv.certify.corpus.known import UNKNOWN, Known
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.solvers.chain import quiet_highs
+from cvxpriv.solvers.place import quiet_highs
 
 MATRICES, READ_BY_HIGHS = ".mat", {".mps": "mps", ".qps": "mps", ".lp": "lp"}
 """Endings of names, and those by which HiGHS knows the format."""

@@ -40,7 +40,7 @@ from cvxpriv.kkt.conic.cones import ConeLayout
 from cvxpriv.kkt.conic.generic import require_plain
 from cvxpriv.kkt.coordinates import held
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.solvers.chain import quiet
+from cvxpriv.solvers.place import quiet
 
 SOLVERS = ("CLARABEL", "ECOS", "HIGHS", "OSQP", "SCS")
 ECOS_ORDER = (0, 2, 1)

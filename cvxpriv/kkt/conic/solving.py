@@ -14,7 +14,7 @@ from cvxpriv.kkt.conic.data import Compilations, ConeData, extract, finite
 from cvxpriv.kkt.conic.generic import bound_multipliers, generic_answer
 from cvxpriv.kkt.conic.program import ConeProgram, ConeResiduals, cone_residuals
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.solvers.chain import quiet, solvers_silent
+from cvxpriv.solvers.place import quiet, solvers_silent
 from cvxpriv.solvers.registry import solver_spec
 
 
