@@ -5,7 +5,7 @@ import click
 from cvxpriv.cli.options import NAMES, output_options, require_writable
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import Disagreement
-from cvxpriv.reports.facts import INTERNAL
+from cvxpriv.reports.readers import INTERNAL
 
 
 @click.group()

@@ -8,7 +8,7 @@ from cvxpriv import models
 from cvxpriv.cli.options import output_options, require_report_packages, require_writable
 from cvxpriv.cli.results import Results
 from cvxpriv.cli.terminal import Terminal
-from cvxpriv.reports.facts import INTERNAL
+from cvxpriv.reports.readers import INTERNAL
 
 MODEL = "PrivacyFunnel"
 

@@ -12,10 +12,10 @@ from cvxpriv.cli.options import output_options, packed, require_report_packages,
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import DataError, NotConverged, suggest
 from cvxpriv.reports.document import document_of
-from cvxpriv.reports.facts import INTERNAL, SHAREABLE, Facts
+from cvxpriv.reports.facts import Facts
 from cvxpriv.reports.formatting import paragraph
 from cvxpriv.reports.page import for_page, render
-from cvxpriv.reports.readers import PAGES
+from cvxpriv.reports.readers import INTERNAL, PAGES, SHAREABLE
 from cvxpriv.reports.sets import Content, write_set
 from cvxpriv.reports.text import csv_text, text_of
 from cvxpriv.runs.options import Option, options_of

@@ -26,10 +26,10 @@ from typing import NamedTuple
 from cvxpriv.errors import DataError, ModelError, inert, suggest
 from cvxpriv.numerics.later import pd
 from cvxpriv.numerics.packages import machine, versions
-from cvxpriv.reports.facts import INTERNAL, SHAREABLE, Fact, Facts, Section, Table
+from cvxpriv.reports.facts import Fact, Facts, Section, Table
 from cvxpriv.reports.files import PathLike, write_text
 from cvxpriv.reports.formatting import DIGITS, MISSING, format_cell, is_figure, is_number
-from cvxpriv.reports.readers import PAGES
+from cvxpriv.reports.readers import INTERNAL, PAGES, SHAREABLE
 
 
 def render(facts: Facts) -> str:

@@ -24,8 +24,9 @@ from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
 from cvxpriv.numerics.packages import versions
-from cvxpriv.reports.facts import INTERNAL, Facts, untimed
+from cvxpriv.reports.facts import Facts, untimed
 from cvxpriv.reports.files import PathLike
+from cvxpriv.reports.readers import INTERNAL
 from cvxpriv.runs.run import Run
 from cvxpriv.runs.saved import decoded, encoded, fields_of, starts_of
 from cvxpriv.runs.shadow_prices import shadow_prices

@@ -12,8 +12,9 @@ from cvxpriv.certify.cases import Case
 from cvxpriv.certify.check import CrossCheck, crosscheck
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.doors import door
-from cvxpriv.reports.facts import INTERNAL, Facts
+from cvxpriv.reports.facts import Facts
 from cvxpriv.reports.files import PathLike
+from cvxpriv.reports.readers import INTERNAL
 from cvxpriv.reports.text import facts_html, facts_lines
 from cvxpriv.runs.saved import damage_told, read_run, write_run
 from cvxpriv.solvers.registry import DEFAULT_CHAIN
