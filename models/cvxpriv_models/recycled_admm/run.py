@@ -20,8 +20,8 @@ from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Fact
 from cvxpriv.runs.learning_run import LearningRun, PrivateLearningRun
-from cvxpriv.schedules.history import Context
 from cvxpriv.runs.saved import UNSAVED
+from cvxpriv.schedules.history import Context
 
 from . import algorithm
 from .kkt import ConsensusResiduals
