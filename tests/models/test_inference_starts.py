@@ -57,6 +57,14 @@ def test_merging_never_leaves_more_symbols_than_asked_and_joins_equal_ones_witho
     assert starts.merged(problem, split, 2).shape == (10, 2)
 
 
+def test_many_symbols_of_few_kinds_are_joined_by_kind_before_pairs_are_compared() -> None:
+    problem = g10("jensen-shannon", beta=0.3, size_u=5)
+    mechanism = random_mechanisms(problem, 1)[0]
+    split = np.repeat(mechanism / 60.0, 60, axis=1)
+    assert split.shape[1] > 2 * starts.FEW
+    assert problem.objective(starts.merged(problem, split, 5)) == pytest.approx(problem.objective(mechanism), abs=1e-14)
+
+
 @pytest.mark.filterwarnings("error")
 def test_an_input_that_hardly_ever_occurs_is_part_of_every_start() -> None:
     table = np.array([[0.3, 0.2, 1e-13, 0.1], [0.1, 0.2, 2e-13, 0.1]])

@@ -83,12 +83,14 @@ def test_little_is_worked_out_once_the_time_is_over(looks: int, monkeypatch: pyt
     assert late <= 5  # a climb and its sharpening alone would take 50
 
 
-@pytest.mark.parametrize(("size", "size_u"), [(60, 10), pytest.param(300, 20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("size", "size_u"), [(60, 10), *(pytest.param(many, 20, marks=pytest.mark.slow) for many in (300, 1000))]
+)
 def test_the_usual_run_converges_with_fewer_outputs_than_the_optimum_has(size: int, size_u: int) -> None:
     run = InferenceAsService(bells(size), 0.3, size_u=size_u).solve()
     assert run.converged
     assert run.residual <= 1e-7
-    assert run.iterations == 1
+    assert run.iterations == 0  # Newton's method arrived: no joint step is left to take
     assert run.gap is not None
     assert run.bound is not None
     assert run.bound.lower - 0.02 <= run.objective <= run.bound.upper

@@ -86,7 +86,7 @@ def _polish(pricing: Pricing, alpha: Array, mu: Array, weight: Array, deadline: 
             patience += 1
         if not np.isfinite(columns.residual) or columns.residual <= EXACT or patience > 6 or now() > deadline:
             break
-        alpha, mu, weight = _step(pricing, columns, surface)
+        alpha, mu, weight = newton_step(pricing, columns, surface)
     assert best is not None, "STEPS is positive"
     return best
 
@@ -98,19 +98,19 @@ def _columns(pricing: Pricing, alpha: Array, mu: Array, weight: Array, surface: 
     return Columns(alpha, mu, weight, surface.inner.x, float(np.max(parts)))
 
 
-def newton_step(pricing: Pricing, columns: Columns) -> tuple[Array, Array, Array]:
-    """Return alpha, mu and the weights after one Newton step from columns at which J need not be 0."""
-    return _step(pricing, columns, pricing.surface(columns.mu, columns.alpha))
+def newton_step(
+    pricing: Pricing, columns: Columns, surface: Surface, damping: float = 0.0
+) -> tuple[Array, Array, Array]:
+    """Return alpha, mu and the weights after one Newton step from columns, at which J need not be 0.
 
-
-def _step(pricing: Pricing, columns: Columns, surface: Surface) -> tuple[Array, Array, Array]:
-    """One Newton step; eliminating mu_u leaves a symmetric system in alpha and q."""
+    Eliminating mu_u leaves a symmetric system in alpha and q. `damping` holds mu back: without bound, mu stays.
+    """
     channel, q, x = pricing.channel, columns.weight, surface.inner.x
     cells, count = x.shape[1], len(q)
     moved = _moved(channel, surface.inner)  # M_u A', (U, |Y|, |S|)
     slope = x @ channel.T - surface.share
     right = np.concatenate([moved.transpose(0, 2, 1), slope[:, :, None]], axis=2)
-    answer = np.linalg.solve(curvature(channel, surface), right)
+    answer = np.linalg.solve(curvature(channel, surface, damping), right)
     back, ahead = answer[:, :, :cells], answer[:, :, cells]
     hessian = _weighted(surface.inner, q) + np.einsum("u,uys,usz->yz", q, moved, back, optimize=True)
     mixed = pricing.p_y - q @ x - np.einsum("u,uys,us->y", q, moved, ahead, optimize=True)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Known
-from cvxpriv.blocks.engines import Engine, engine_named
+from cvxpriv.blocks.engines import Engine, Until, engine_named
 from cvxpriv.bounds.output_names import in_place
 from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import ModelError
@@ -22,7 +22,7 @@ from cvxpriv.numerics.arguments import require_callback
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
-from cvxpriv.numerics.sizes import Size, of_mechanism, processor_time, require_feasible
+from cvxpriv.numerics.sizes import Size, now, of_mechanism, processor_time, require_feasible
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs import shared_options as shared
 from cvxpriv.runs.mechanism_model import CurvePoints, MechanismModel, curve_points, runs_of
@@ -224,27 +224,28 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         seconds = TIME_LIMIT if time_limit is None else shared.FOR_THE_BOUND * time_limit
         with processor_time(time_limit is None):
             proved = self.bound(gap=self._gap(gap), time_limit=seconds) if asked_for else None
-        method = method or AUTO
-        drawn = partial(initial, self.problem, self.constraints, count=count, seed=seed, engine=who)
-        if init is not None:
-            mechanisms, origins = given(self.problem, init)
-        elif proved is not None:
-            left = np.inf if time_limit is None else time_limit - seconds
-            mechanisms, origins, method, chosen = self._from_bound(proved, chosen, drawn, left, max_iter is None)
-        else:
-            mechanisms, origins = drawn(method)
-        steps_of = "joint" if method == COLUMNS else method
-        if proved is not None and init is None and self._final(proved):
-            steps_of = ""
-        # Pieces of one size, whoever does them: how many starts share a batch decides the last bits of each.
-        parts = [slice(first, first + PIECE) for first in range(0, len(mechanisms), PIECE)]
-        done = run_each(
-            partial(solve_starts, self.problem, self.constraints, steps_of, chosen, who, callback),
-            [(mechanisms[part], origins[part]) for part in parts],
-            n_jobs=n_jobs,
-            progress=progress,
-            description="starts",
-        )
+            method = method or AUTO
+            drawn = partial(initial, self.problem, self.constraints, count=count, seed=seed, engine=who)
+            if init is not None:
+                mechanisms, origins = given(self.problem, init)
+            elif proved is not None:
+                left = TIME_LIMIT if time_limit is None else time_limit - seconds
+                mechanisms, origins, method, chosen = self._from_bound(proved, chosen, drawn, left, max_iter is None)
+            else:
+                mechanisms, origins = drawn(method)
+            steps_of = "joint" if method == COLUMNS else method
+            if proved is not None and init is None and self._final(proved, mechanisms, tol):
+                steps_of = ""
+            until = Until(who, now() + TIME_LIMIT) if method == COLUMNS and time_limit is None else who
+            # Pieces of one size, whoever does them: how many starts share a batch decides the last bits of each.
+            parts = [slice(first, first + PIECE) for first in range(0, len(mechanisms), PIECE)]
+            done = run_each(
+                partial(solve_starts, self.problem, self.constraints, steps_of, chosen, until, callback),
+                [(mechanisms[part], origins[part]) for part in parts],
+                n_jobs=n_jobs,
+                progress=progress,
+                description="starts",
+            )
         settings = Settings(method, who.name, len(mechanisms), seed, chosen)
         best = best_run(self.problem, self.constraints, done, origins, settings, proved)
         stopped = best.interrupted or (proved is not None and proved.interrupted)
@@ -263,21 +264,19 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         `drawn`: Returns the usual starts of a method. `seconds`: Time that is left. `usual`: Whether no number of steps
         was asked for.
         """
-        begin = in_place(
-            fitted(self.problem, proved.mechanism)[0], self.constraints, Known.of_table(self.problem.table)
-        )
+        begin = fitted(self.problem, proved.mechanism)[0]
+        if self.constraints:
+            begin = in_place(begin, self.constraints, Known.of_table(self.problem.table))
         mechanisms, method, origins = begin[None], self._after_bound(proved), [COLUMNS]
         if proved.interrupted:
             return mechanisms, origins, COLUMNS, replace(chosen, max_iter=1)
         if method == AUTO:
             others, named = drawn(method)
             return np.concatenate([mechanisms, others]), [*origins, *named], method, chosen
-        if not self.constraints and not self._kept(proved):
-            end = time.monotonic() + seconds
-            mechanisms = risen(self.problem, proved.mechanism, chosen.tol, end)[None]
-            if usual:
-                open_still = residuals(self.problem, mechanisms).largest[0] > chosen.tol
-                chosen = replace(chosen, max_iter=MERGED_STEPS if open_still else 1)
+        if not (self.constraints or self._nothing(proved)):
+            mechanisms = risen(self.problem, begin, chosen.tol, now() + seconds)[None]
+            if usual and not self._kept(proved):
+                chosen = replace(chosen, max_iter=MERGED_STEPS)
         return mechanisms, origins, method, chosen
 
     def size(self, **solving: Any) -> Size:
@@ -326,14 +325,20 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         """Whether the bound's own mechanism is the answer: it is the best, and has no more outputs than U."""
         return proved.certified and proved.mechanism.shape[1] <= self.problem.size_u
 
-    def _final(self, proved: ServiceBound) -> bool:
+    def _nothing(self, proved: ServiceBound) -> bool:
         """Whether the bound's mechanism is the answer as it is: a step at an enormous beta would only add rounding."""
         found = proved.lower == 0.0 or self.problem.beta > LARGEST_BETA
         return found and self._kept(proved) and not (self.constraints or proved.left_out)
 
+    def _final(self, proved: ServiceBound, mechanisms: Array, tol: float) -> bool:
+        """Whether mechanisms that come from a bound are the answer, without a step."""
+        if self.constraints or len(mechanisms) > 1:
+            return False
+        return self._nothing(proved) or residuals(self.problem, mechanisms).largest[0] <= tol
+
     def _after_bound(self, proved: ServiceBound) -> str:
         """Whether the bound's own mechanism, and joint steps from it, will do: it obeys all that is asked."""
-        if self._final(proved):
+        if self._nothing(proved):
             return COLUMNS
         outputs, (size_y, size_u) = proved.mechanism.shape[1], (len(self.problem.p_y), self.problem.size_u)
         smooth = not self.problem.divergence.kinks and self.problem.floor == 0.0

@@ -245,8 +245,10 @@ def distinct(share: Array, near: float) -> Array:
     return kept
 
 
-def curvature(channel: Array, surface: Surface) -> Array:
+def curvature(channel: Array, surface: Surface, damping: float = 0.0) -> Array:
     """Return -J'' at each mu, (B, |S|, |S|), made regular along the shift of all mu and at shares that are 0.
+
+    `damping`: Multiple of L'' that is added, which shortens a step in mu.
 
     J'' = A M A' - (diag(s) - s s') with M = W - W1 1'W / 1'W1 and W = diag(D) + v v'.
     """
@@ -263,4 +265,4 @@ def curvature(channel: Array, surface: Surface) -> Array:
     second = within - across[:, :, None] * (across / total[:, None])[:, None, :]
     gone = np.where(share < NOTHING, 1e6, 0.0)
     first = (share + gone)[:, :, None] * np.eye(symbols) - share[:, :, None] * share[:, None, :]
-    return np.asarray(first - second + 1.0 / symbols)
+    return np.asarray((1.0 + damping) * first - second + 1.0 / symbols)

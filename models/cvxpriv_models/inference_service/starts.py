@@ -34,6 +34,9 @@ FEWEST_PARTS = 3
 CONCENTRATIONS = (0.1, 3.0)
 #: Share of the uniform mechanism that a sharp start gets: a zero would stay one in many updates.
 SOFT = 0.01
+#: More than twice as many symbols, or four times as many as are to be left, are first joined by P(S|u) alone, in cells
+#: of this width to begin with.
+FEW, ALIKE = 120, 1e-3
 #: A symbol sent less often than this is dropped before symbols are merged.
 RARE = 1e-9
 #: A symbol sent less often than this may be dying, if F without it is lower by no more than rounding.
@@ -119,7 +122,7 @@ def merged(problem: Problem, mechanism: Array, size: int, weight: float | None =
     `mechanism`: P(U|Y), (|Y|, n). `weight`: In place of beta: 0 joins by what is lost of I(S;U) alone.
     """
     joint = problem.p_y[:, None] * mechanism
-    columns = joint[:, joint.sum(axis=0) > RARE].T
+    columns = _alike_joined(problem, joint[:, joint.sum(axis=0) > RARE].T, max(FEW, 2 * size))
     worth = symbol_values(problem, columns, weight)
     loss = _union_losses(problem, columns, worth, weight)
     while len(columns) > size:
@@ -133,6 +136,18 @@ def merged(problem: Problem, mechanism: Array, size: int, weight: float | None =
         loss[kept] = loss[:, kept] = worth + worth[kept] - unions
         loss[kept, kept] = np.inf
     return floored_rows(columns.T, 0.0)  # an input whose every symbol was rare may send any
+
+
+def _alike_joined(problem: Problem, columns: Array, most: int) -> Array:
+    """Return P(y, u), (n, |Y|), with symbols of like P(S|u) joined until `most` are left, if they are twice as many."""
+    if len(columns) <= 2 * most:
+        return columns
+    share, near = columns @ problem.p_s_given_y.T / columns.sum(axis=1, keepdims=True), ALIKE
+    while len((cells := np.unique(np.rint(share / near), axis=0, return_inverse=True))[0]) > most:
+        near *= 1.5
+    joined = np.zeros((len(cells[0]), columns.shape[1]))
+    np.add.at(joined, cells[1], columns)
+    return joined
 
 
 def symbol_values(problem: Problem, columns: Array, weight: float | None = None) -> Array:

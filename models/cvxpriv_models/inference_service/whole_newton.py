@@ -1,8 +1,8 @@
 """Newton's method on the whole objective at a fixed number of outputs, safeguarded by joint steps.
 
 At a stationary mechanism every column is a point of J = 0 with the same alpha: the conditions that the crossover
-solves, columns priced or not. A step counts if it raises the objective; where no part of it does, two exact joint steps
-are taken. Far out these rise slowly; near the end Newton's steps are quadratic.
+solves, columns priced or not. A step counts if it raises the objective; else the columns' mu are held back more, and
+where even that does not do, two exact joint steps are taken. Near the end Newton's steps are quadratic.
 """
 
 from dataclasses import replace
@@ -20,8 +20,11 @@ from .problem import Problem
 from .smoothed_master import Columns
 from .starts import fitted
 
-#: Steps, parts of a Newton step that are tried, and the joint steps taken where none of them rises.
-STEPS, PARTS, JOINT = 80, (1.0, 0.5, 0.25, 0.1), 2
+#: Steps, and the joint steps taken where none of Newton's rises.
+STEPS, JOINT = 80, 2
+#: The damping of the first step, the least one that is not 0, and the largest; by what it falls after a step that
+#: counts, and rises after one that does not.
+DAMPED, LEAST_DAMPED, MOST_DAMPED, FALL, GROWTH = 1.0, 1e-4, 1e5, 0.25, 8.0
 #: Outputs with less mass are dropped; columns this near are one.
 EMPTY, SAME = 1e-12, 1e-9
 #: The residual that ends it, of the tolerance; after so many steps that rise by less than `RISE` rounding has won.
@@ -43,12 +46,12 @@ def risen(problem: Problem, mechanism: Array, tol: float, deadline: float) -> Ar
     problem_now = replace(problem, size_u=mechanism.shape[1])
     conjugate = conjugate_of(problem.divergence, 1.0 / float(problem.p_y.min()))
     pricing = Pricing.of(problem.p_s_given_y, problem.p_y, problem.beta, conjugate)
-    value, idle = problem.objective(mechanism), 0
+    value, idle, damping = problem.objective(mechanism), 0, DAMPED
     for _ in range(STEPS):
         residual = float(kkt.residuals(problem_now, mechanism[None]).largest[0])
         if residual <= SHARE * tol or now() > deadline:
             break
-        after = _newton(pricing, mechanism, value, residual, problem_now)
+        after, damping = _newton(pricing, mechanism, value, residual, problem_now, damping)
         if after is None:
             after = _joint(problem_now, mechanism)
         gained = problem.objective(after) - value
@@ -74,23 +77,27 @@ def _reduced(problem: Problem, mechanism: Array) -> Array:
     return np.asarray(merged / merged.sum(axis=1, keepdims=True))
 
 
-def _newton(pricing: Pricing, mechanism: Array, value: float, residual: float, problem: Problem) -> Array | None:
-    """The largest part of a Newton step that raises the objective, or keeps it and lowers the residual; or None."""
+def _newton(
+    pricing: Pricing, mechanism: Array, value: float, residual: float, problem: Problem, damping: float
+) -> tuple[Array | None, float]:
+    """The least damped step that raises the objective, or keeps it and lowers the residual, or None; the next damping.
+
+    `value`, `residual`: Those of the mechanism.
+    """
     columns = _conditions(pricing, mechanism)
-    alpha, mu, weight = newton_step(pricing, columns)
-    for part in PARTS:
-        mixed = [old + part * (new - old) for old, new in ((columns.alpha, alpha), (columns.mu, mu))]
-        q = np.maximum(columns.weight + part * (weight - columns.weight), 0.0)
-        joint = q * pricing.surface(mixed[1], mixed[0]).inner.x.T
+    surface = pricing.surface(columns.mu, columns.alpha)
+    while damping <= MOST_DAMPED:
+        alpha, mu, q = newton_step(pricing, columns, surface, damping)
+        joint = np.maximum(q, 0.0) * pricing.surface(mu, alpha).inner.x.T
         total = joint.sum(axis=1, keepdims=True)
         if np.isfinite(joint).all() and (total > 0.0).all() and (q > EMPTY).all():
             found = np.asarray(joint / total)
             worth = problem.objective(found)
-            if worth > value + ROUNDING:
-                return found
-            if worth >= value - ROUNDING and kkt.residuals(problem, found[None]).largest[0] < residual:
-                return found
-    return None
+            kept = worth >= value - ROUNDING
+            if worth > value + ROUNDING or (kept and kkt.residuals(problem, found[None]).largest[0] < residual):
+                return found, FALL * damping if damping > LEAST_DAMPED else 0.0
+        damping = max(GROWTH * damping, LEAST_DAMPED)
+    return None, DAMPED
 
 
 def _conditions(pricing: Pricing, mechanism: Array) -> Columns:
