@@ -130,7 +130,7 @@ class Generation:
 
     def __init__(self, pricing: Pricing, master: Master, columns: Array) -> None:
         self.pricing, self.master = pricing, master
-        self.columns = np.zeros((columns.shape[0], 0))
+        self.columns, self._kept = np.zeros((columns.shape[0], 0)), columns.shape[1]
         self._proposed: Array | None = None
         self._solved = False
         self.add(columns)
@@ -234,7 +234,7 @@ class Generation:
         return True
 
     def _tidy(self, point: MasterPoint) -> None:
-        """Drop the worse half of the columns once there are too many."""
+        """Drop the worse half of the columns once there are too many, but none of the first: they keep it feasible."""
         size = len(point.duals)
         if self.master.size <= min(MOST_COLUMNS + PER_ROW * size, max(LARGE_POOL, LARGE_PER_ROW * size)):
             return
@@ -244,5 +244,6 @@ class Generation:
             costs, rows = self.pricing.rows(self.columns[:, part])
             reduced[part] = costs - point.duals @ rows
         useless = (reduced > np.median(reduced)) & (point.weights <= IN_USE)
+        useless[: self._kept] = False
         self.master.drop(useless)
         self.columns = self.columns[:, ~useless]
