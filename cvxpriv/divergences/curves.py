@@ -114,7 +114,7 @@ class AtomCurve(Curve):
     def jet(self, p: Array, q: Array, along: Literal["p", "q"] | None) -> tuple[Array, Array, Array]:
         found = self.atom.jet(At(p, q, along))
         apart = np.maximum(p, q) / np.minimum(p, q)
-        far = apart > AWAY
+        far = (apart > AWAY) | np.isnan(found[2])
         if not far.any():
             return found
         held, p, q, count = [_full(one, p) for one in found], p[far], q[far], 1 if along is None else 3
@@ -123,7 +123,7 @@ class AtomCurve(Curve):
         close = sure & _sure(tree, CLOSE)[:count, np.searchsorted(PLACES, t)]
         right = (apart[far] < FAR) | _atom_sure(self, along or "q")[:count, np.searchsorted(DISTANT, t)]
         parts = np.where(close | ~right, self._scaled(scale, *jets)[:count], [one[far] for one in held[:count]])
-        known = sure | right
+        known = (sure | right) & ~np.isnan(parts)
         for k in np.flatnonzero(~known.all(axis=0)):
             parts[:, k] = self._scaled(scale[k], *_precise(tree, float(t[k]), side))[:count]
         for one, new in zip(held, parts, strict=False):

@@ -135,6 +135,14 @@ def test_a_power_of_a_branch_that_is_zero_has_no_bend_there(text: str) -> None:
     assert FDivergence.parse(text).second_derivative(t) == pytest.approx(bend, rel=1e-12)
 
 
+def test_where_two_branches_touch_many_digits_say_which_is_the_largest() -> None:
+    # They differ by (|t-1|-1)^2/2, at these t less than doubles can tell; only the square has a second derivative.
+    t = np.array([1.708276393808712e-10, 1e-14, 3e-9, 2.0 - 1e-9, 2.0 + 1e-9])
+    f = FDivergence.parse("max((t-1)**2/2, abs(t-1)-1/2)")
+    assert f.second_derivative(t) == pytest.approx(np.ones(5), rel=1e-12)
+    assert f.derivative(t) == pytest.approx(t - 1.0, rel=1e-12)
+
+
 def test_what_only_looks_like_a_kink_is_none() -> None:
     assert FDivergence.parse("abs(t-1)**1.5").kinks == ()
     assert FDivergence.parse("max(t-1, 2*(t-1), abs(t-1))").kinks == pytest.approx((1.0,))

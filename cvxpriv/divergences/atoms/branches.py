@@ -10,14 +10,22 @@ import numpy as np
 from cvxpriv.divergences.atoms.base import NOTHING, Affine, At, Atom, Jet, Writer
 from cvxpriv.numerics.arrays import Array
 
+#: Relative differences of values, and of slopes, below which rounding decides which branch is the largest.
+EQUAL, TOUCHING = 64.0 * float(np.finfo(float).eps), 1e-3
+
 
 def largest(jets: Sequence[Jet], side: int) -> Jet:
-    """Return the jet of the largest value; of equals that of the one that is larger on the right (1) or left (-1)."""
+    """Return the jet of the largest value; of equals that of the one that is larger on the right (1) or left (-1).
+
+    The second derivative is NaN where branches touch: doubles cannot tell which is the largest.
+    """
     value, slope, bend = jets[0]
     for v, d, c in jets[1:]:
         steeper = (d * side > slope * side) | ((d == slope) & (c > bend))
         better = (v > value) | ((v == value) & steeper)
-        value, slope, bend = np.where(better, v, value), np.where(better, d, slope), np.where(better, c, bend)
+        touching = (np.abs(v - value) < EQUAL * np.abs(v)) & (np.abs(d - slope) <= TOUCHING * np.abs(d))
+        new = np.where(touching & (np.abs(c - bend) > EQUAL * np.abs(c + bend)), np.nan, np.where(better, c, bend))
+        value, slope, bend = np.where(better, v, value), np.where(better, d, slope), new
     return value, slope, bend
 
 
