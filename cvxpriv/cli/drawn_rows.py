@@ -130,7 +130,7 @@ class Drawing:
             return [write_table(self.out, released)], []
         symbols = mechanism.counted(frame)
         contents = contents_of(mechanism, released, symbols, self.matrix, self.name, len(frame))
-        return write_bundle(self.out, contents), json.loads(str(contents[DOCUMENT]))["utility"]
+        return write_bundle(self.out, contents), json.loads(contents[DOCUMENT])["utility"]
 
     def _left(self, mechanism: Mechanism) -> str:
         """Return what stayed behind, and what the figures do not cover."""

@@ -7,8 +7,8 @@ without noise in its table tells of that table.
 
 from __future__ import annotations
 
+import hashlib
 import io
-import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -26,9 +26,9 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
 from cvxpriv.numerics.sizes import counted
 from cvxpriv.reports.document import records
-from cvxpriv.reports.files import PathLike, write_bytes
+from cvxpriv.reports.files import MANIFEST, PathLike, encoded, write_bytes
 from cvxpriv.reports.formatting import DIGITS, exact_zero, format_number, paragraph, table
-from cvxpriv.reports.sets import Content, write_set
+from cvxpriv.reports.sets import manifest, write_set
 from cvxpriv.reports.text import csv_text
 from cvxpriv.tables.recipe import Recipe
 
@@ -109,7 +109,7 @@ def contents_of(
     matrix: bool | None = None,
     name: str = RELEASED,
     given: int | None = None,
-) -> dict[str, Content]:
+) -> dict[str, str]:
     """Return the files of a bundle by name.
 
     `released`: The rows that the mechanism released.
@@ -133,19 +133,18 @@ def contents_of(
     }
 
 
-def write_bundle(path: PathLike, contents: Mapping[str, Content]) -> list[Path]:
+def write_bundle(path: PathLike, contents: Mapping[str, str]) -> list[Path]:
     """Write a bundle as a folder, or as a zip file where the path ends in ``.zip``; whole or not at all.
 
     Raises DataError: It cannot be written.
     """
     if Path(path).suffix.lower() != ".zip":
         return write_set(path, contents)
-    with tempfile.TemporaryDirectory() as folder:
-        write_set(Path(folder) / "bundle", contents)
-        packed = io.BytesIO()
-        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-            for file in sorted((Path(folder) / "bundle").iterdir()):
-                archive.writestr(zipfile.ZipInfo(file.name), file.read_bytes(), zipfile.ZIP_DEFLATED)
+    data, packed = {name: encoded(text, path) for name, text in contents.items()}, io.BytesIO()
+    hashes = {name: hashlib.sha256(one).hexdigest() for name, one in data.items()}
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name, one in sorted({**data, MANIFEST: manifest(hashes).encode()}.items()):
+            archive.writestr(zipfile.ZipInfo(name), one, zipfile.ZIP_DEFLATED)
     return [write_bytes(path, packed.getvalue())]
 
 

@@ -70,11 +70,15 @@ def write_text(path: PathLike, text: str, private: bool = False) -> Path:
     ...     write_text(f"{folder}/out/note.txt", "done").read_text()
     'done'
     """
+    return write_bytes(path, encoded(text, path), private)
+
+
+def encoded(text: str, path: PathLike) -> bytes:
+    """Return the bytes of a text for a file; raises DataError for one that UTF-8 cannot hold."""
     try:
-        data = text.encode("utf-8")
+        return text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise DataError(f"the text for path={str(path)!r} is not valid Unicode ({error}): correct the text") from error
-    return write_bytes(path, data, private)
 
 
 def plain_file(path: PathLike) -> BufferedReader:
@@ -240,13 +244,14 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
     """
     handle = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        _take(handle, wait)
+        take(handle, wait)
         yield
     finally:
         os.close(handle)
 
 
-def _take(handle: int, wait: bool) -> None:
+def take(handle: int, wait: bool) -> None:
+    """Take the lock of an open file or, but for Windows, folder; see `locked`."""
     try:
         if sys.platform == "win32":
             import msvcrt

@@ -27,6 +27,7 @@ from cvxpriv.reports.files import (
     listed,
     litter,
     plain_file,
+    take,
     write_bytes,
     write_text,
 )
@@ -97,16 +98,19 @@ def _one_by_one(target: Path, contents: Mapping[str, Content]) -> None:
     target.mkdir(parents=True, exist_ok=True)
     stage = target / hidden("set", "tmp")
     stage.mkdir(mode=0o700)
-    try:
-        before = set(listed(target))
+    with contextlib.ExitStack() as ending:
+        ending.callback(shutil.rmtree, stage, ignore_errors=True)
         _fill(stage, contents)
+        with contextlib.suppress(OSError):  # a system without locks of folders
+            handle = os.open(target, os.O_RDONLY)
+            ending.callback(os.close, handle)
+            take(handle, wait=True)
+        before = set(listed(target))
         (target / MANIFEST).unlink(missing_ok=True)
         for name in before - set(contents):
             (target / name).unlink(missing_ok=True)
         for name in (*contents, MANIFEST):
             os.replace(stage / name, target / name)
-    finally:
-        shutil.rmtree(stage, ignore_errors=True)
 
 
 def _fill(stage: Path, contents: Mapping[str, Content]) -> None:
@@ -119,14 +123,21 @@ def _fill(stage: Path, contents: Mapping[str, Content]) -> None:
         else:
             content(path)
     hashes = {name: _hash(stage / name) for name in contents}
-    write_text(stage / MANIFEST, json.dumps({"format": SET, "version": 1, "sha256": hashes}, indent=1) + "\n")
+    write_text(stage / MANIFEST, manifest(hashes))
+
+
+def manifest(hashes: Mapping[str, str]) -> str:
+    """Return the text of a manifest, from the SHA-256 of each file by name."""
+    return json.dumps({"format": SET, "version": 1, "sha256": hashes}, indent=1) + "\n"
 
 
 def _keep_others(target: Path, stage: Path) -> None:
     """Bring the folder's other files along, as the same files where the system has hard links."""
-    ours = {*listed(target), MANIFEST}
-    for entry in os.scandir(target):
-        if entry.name not in ours:
+    ours, entries = None, []
+    while ours != (ours := listed(target)):  # another writer's set may come between its list and its files
+        entries = list(os.scandir(target))
+    for entry in entries:
+        if entry.name not in {*ours, MANIFEST}:
             try:
                 os.link(entry.path, stage / entry.name, follow_symlinks=False)
             except OSError:

@@ -170,7 +170,8 @@ def test_what_merged_symbols_hide_is_said_and_bounded() -> None:
 
 
 @pytest.mark.parametrize("where", ["bundle", "bundle.zip"])
-def test_a_recipient_reads_the_bundle_alone(tmp_path: Path, where: str) -> None:
+def test_a_recipient_reads_the_bundle_alone(tmp_path: Path, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))  # a kill would leave rows there
     MECHANISM.bundle(PEOPLE, tmp_path / where, matrix=True)
     decoded = cpv.decode(tmp_path / where)
     found = decoded.frequencies("sex")

@@ -85,6 +85,46 @@ def test_two_writers_leave_one_whole_set(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
+def test_a_writer_of_a_folder_that_cannot_move_waits_for_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "theirs").mkdir()
+    replace, others = os.replace, list[int]()
+
+    def slow(source: Path, target: Path) -> None:
+        replace(source, target)
+        if target == tmp_path / "a.txt" and not others:
+            others.append(os.fork())
+            if not others[0]:
+                write_set(tmp_path, version(2))
+                os._exit(0)
+            time.sleep(0.1)
+
+    monkeypatch.setattr(sets.os, "replace", slow)
+    write_set(tmp_path, version(1))
+    assert os.waitpid(others[0], 0)[1] == 0
+    assert numbers_in(tmp_path) == {"2"}
+
+
+def test_files_of_another_writer_s_set_are_nobody_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the manifest of a set and the names of its files, another set may take its place."""
+    folder, found = tmp_path / "out", sets.listed
+    write_set(folder, {"a.txt": "1"})
+    between = iter([{"a.txt": "1", "curve.csv": "1"}])
+
+    def listed(at: Path) -> dict[str, str]:
+        before = found(at)
+        for contents in between:
+            monkeypatch.setattr(sets, "listed", found)
+            write_set(folder, contents)
+            monkeypatch.setattr(sets, "listed", listed)
+        return before
+
+    monkeypatch.setattr(sets, "listed", listed)
+    write_set(folder, {"a.txt": "2"})
+    assert {path.name for path in folder.iterdir()} == {"a.txt", MANIFEST}
+
+
 def test_a_set_takes_texts_bytes_and_what_writes_itself(tmp_path: Path) -> None:
     def itself(path: Path) -> Path:
         path.write_text("self")
