@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from cvxpriv.distributed.carriers import HOLDER, Carrier
+from cvxpriv.distributed.messages import Message
 from cvxpriv.errors import DataError
 
 #: Words of 64 bits in a hash.
@@ -64,3 +66,32 @@ def common_rows(lists: Mapping[str, Words]) -> dict[str, Words]:
     if not common:
         raise DataError("the parties have no row in common: check that they hash the same identifier under one secret")
     return {name: np.array([rows[one] for one in common], dtype="<u8") for name, rows in places.items()}
+
+
+def aligned(carrier: Carrier, hellos: Mapping[str, Message], rows: int, hashed: Words | None) -> npt.NDArray[np.intp]:
+    """Align the parties' rows with a number of rows here; return the positions of those that are left.
+
+    `hashed`: The hashes of the rows here; None where all have the same rows in one order.
+
+    Raises DataError: The parties' rows do not match.
+    """
+    lists = {name: hellos[name].vectors["digests"] for name in carrier.names}
+    if hashed is None:
+        if stray := [name for name, one in lists.items() if hellos[name].number("rows") != rows or one.size]:
+            raise DataError(
+                f"{stray[0]} has other rows than the {rows:,} labels, or hashed identifiers: name the identifier "
+                "column here too, or give all parties the same rows in the same order"
+            )
+        positions = {name: np.zeros(0, dtype="<u8") for name in lists}
+        own = np.arange(rows)
+    else:
+        if silent := [name for name, one in lists.items() if one.size == 0]:
+            raise DataError(f"{silent[0]} sent no hashes of identifiers: it must name its identifier column")
+        positions = common_rows({HOLDER: hashed, **lists})
+        own = positions.pop(HOLDER).astype(np.intp)
+    carrier.sizes["rows"] = own.size
+    messages = {name: Message("positions", {"positions": one}) for name, one in positions.items()}
+    for name, answer in carrier.step_all(messages, opening=True).items():
+        if answer.number("rows") != own.size:
+            raise DataError(f"{name} has {answer.number('rows'):g} rows after alignment, expected {own.size}")
+    return own

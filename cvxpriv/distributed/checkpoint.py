@@ -1,10 +1,9 @@
 """A party's checkpoint: its arrays, its ledger, and the terms of its run, in one file for its owner alone."""
 
-import io
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -13,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from cvxpriv.errors import DataError, PartyError, shown
-from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy.ledger import ledger_of
-from cvxpriv.reports.files import PathLike, locked, plain_file, write_bytes
+from cvxpriv.reports.files import locked, plain_file, write_bytes
 
 #: Name of the file in a party's folder.
 FILE = "checkpoint.bin"
@@ -129,26 +128,3 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
             f"{path} is no checkpoint of a party ({error}): remove it, and the run begins anew, but its "
             "ledger of earlier releases is then lost"
         ) from error
-
-
-@contextmanager
-def saved_if_lost(save: PathLike | None, last: Callable[[], tuple[int, Values]]) -> Iterator[None]:
-    """Write the last state to a file where a party ends the run; the error names the file.
-
-    Parameters
-    ----------
-    save : path, optional
-        None writes nothing.
-    last : callable
-        Returns how many passes are done, and the state after them; an empty one is not written.
-    """
-    try:
-        yield
-    except PartyError as error:
-        done, state = last()
-        if save is None or not state:
-            raise
-        file = io.BytesIO()
-        np.savez(file, **{**state, "passes": np.array([float(done)])})  # type: ignore[arg-type]
-        path = write_bytes(save, file.getvalue(), private=True)
-        raise type(error)(f"{error}; the state after {done} passes is in {path}") from error

@@ -75,6 +75,8 @@ class Kind:
     texts : mapping of str to Text
     answer : str
         The kind of message that answers it; empty where none does.
+    run : str
+        The run that it is of: "exact", or "private"; "release" where its answer is a release too. Empty is of any.
     """
 
     name: str
@@ -82,6 +84,23 @@ class Kind:
     vectors: Mapping[str, Vector] = field(default_factory=dict)
     texts: Mapping[str, Text] = field(default_factory=dict)
     answer: str = ""
+    run: str = ""
+
+
+#: The vector that all messages of a pass have.
+PASS = {"pass": Vector(1, "the number of the pass", low=0.0, high=2.0**52)}
+
+
+def exchange(
+    asked: str,
+    sent: Mapping[str, Vector],
+    answer: str,
+    told: Mapping[str, Vector],
+    texts: Mapping[str, Text] | None = None,
+    run: str = "",
+) -> tuple[Kind, Kind]:
+    """Return the kinds of a request of the orchestrator and of a party's answer."""
+    return Kind(asked, "holder", sent, texts or {}, answer, run), Kind(answer, "party", told)
 
 
 #: The kinds that every protocol has: joining, waiting, refusing, and the alignment of rows.
@@ -100,13 +119,12 @@ COMMON = (
     Kind("poll", "party"),
     Kind("wait", "holder"),
     Kind(REFUSAL, "party", texts={"reason": Text("why it refuses", ("data", "option", "privacy", "order", "failure"))}),
-    Kind(
+    *exchange(
         "positions",
-        "holder",
         {"positions": Vector("", "which of the party's rows all parties have, in a common order", type="word")},
-        answer="aligned",
+        "aligned",
+        {"rows": Vector(1, "how many rows are left", low=1.0)},
     ),
-    Kind("aligned", "party", {"rows": Vector(1, "how many rows are left", low=1.0)}),
     Kind("end", "holder", texts={"how": Text("how the run ended", ("done", "failed"))}),
 )
 
@@ -118,6 +136,12 @@ class Message:
     kind: str
     vectors: Mapping[str, Entries] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, kind: str, texts: Mapping[str, str] | None = None, /, **vectors: Entries | float) -> "Message":
+        """Return a message; a number is a vector of one."""
+        told = {name: one if isinstance(one, np.ndarray) else np.array([float(one)]) for name, one in vectors.items()}
+        return cls(kind, told, texts or {})
 
     @property
     def size(self) -> int:

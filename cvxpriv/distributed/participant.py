@@ -8,17 +8,18 @@ runs: one without privacy leaves the entries of earlier ones where they are.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from cvxpriv.distributed.checkpoint import FILE, Checkpoint, hold, read_checkpoint, write_checkpoint
-from cvxpriv.distributed.messages import Message
+from cvxpriv.distributed.messages import Message, Vocabulary
 from cvxpriv.errors import DataError, PartyError, PrivacyError
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.privacy import Budget, Release, gaussian_epsilon, ledger_document, ledger_of
+from cvxpriv.privacy import Budget, Noise, Release, gaussian_epsilon, ledger_document, ledger_of
 from cvxpriv.reports.files import PathLike
 
+Begun = TypeVar("Begun")
 #: Rounding of a budget that an option states in decimals.
 ROUNDING = 1e-9
 
@@ -69,18 +70,29 @@ class Allowance:
             raise PrivacyError("a second private run was asked for, and this party's budget is for one: give --budget")
 
 
-class Participant:
+class Participant(Generic[Begun]):
     """A party's memory.
+
+    A model's party has a method for each kind of message that it answers: `_begin_private` for "begin-private".
 
     Parameters
     ----------
+    table : array or scipy.sparse, (rows, columns)
+        The party's rows, or its columns of all rows.
     allowance : Allowance
     folder : path, optional
         Folder of its checkpoint, which one process holds at a time (`checkpoint.hold`). Without one it cannot come back
         to a run, and a new process knows of no earlier one.
+    noise : Noise, optional
+        Source of its noise; the operating system's secure one unless `noise_source(seed)` is given, which warns.
+    digests : ndarray of uint64, optional
+        Keyed hashes of its rows' identifiers (`cvxpriv.distributed.alignment.digests`); None where all parties have
+        the same rows in the same order.
 
     Attributes
     ----------
+    begun : object
+        The present run, as the model poses it; None before the first.
     run : str
         The name of the run that it takes part in.
     done : int
@@ -93,11 +105,22 @@ class Participant:
         Its releases, of all runs.
     """
 
-    #: The method that answers each kind of message of a run.
-    answers: ClassVar[Mapping[str, str]]
+    vocabulary: Vocabulary
+    #: Value of a further column that the run itself gives the party, for an intercept; 0 for none.
+    height: float = 0.0
 
-    def __init__(self, allowance: Allowance, folder: PathLike | None) -> None:
-        self.allowance = allowance
+    def __init__(
+        self,
+        table: Any,
+        allowance: Allowance,
+        folder: PathLike | None,
+        noise: Noise | None = None,
+        digests: np.ndarray[Any, Any] | None = None,
+    ) -> None:
+        self.table, self.allowance, self.noise = table, allowance, noise or Noise()
+        self.digests = np.zeros(0, dtype="<u8") if digests is None else digests
+        self.sizes: dict[str, int] = {"rows": int(table.shape[0])}
+        self.begun: Begun | None = None
         self.file = None if folder is None else Path(folder) / FILE
         if self.file is not None:
             hold(self.file.parent.resolve())
@@ -112,6 +135,16 @@ class Participant:
         """Whether there are coefficients: a run has begun."""
         return bool(self.state)
 
+    @property
+    def running(self) -> Begun:
+        """The present run."""
+        assert self.begun is not None  # `answer` refuses a step before it
+        return self.begun
+
+    def hello(self) -> Message:
+        rows, columns = self.table.shape
+        return Message.of("hello", rows=rows, columns=columns, digests=self.digests)
+
     def answer(self, message: Message) -> Message:
         """See `Role`.
 
@@ -124,10 +157,26 @@ class Participant:
         DataError
             Its labels do not suit the loss.
         """
-        if message.kind not in self.answers:
+        kind = self.vocabulary.kinds.get(message.kind)
+        method = getattr(self, f"_{message.kind.replace('-', '_')}", None)
+        if kind is None or not kind.answer or method is None:
             raise PartyError(f"a message {message.kind!r} came, which is for another kind of party")
-        answered: Message = getattr(self, self.answers[message.kind])(message)
+        if kind.run:
+            self._require_run(kind.run, message)
+        answered: Message = method(message)
         return answered
+
+    def _require_run(self, run: str, message: Message) -> None:
+        """Refuse a step that is not of the run that has begun here, or a release beyond those announced."""
+        number = int(message.number("pass"))
+        if self.begun is None:
+            raise PartyError(f"step {number} was asked for, and no run has begun here: its checkpoint is missing")
+        if run == "exact" and self.terms:
+            raise PrivacyError(f"a message {message.kind!r}, whose answer is exact, came in a private run")
+        if run != "exact" and not self.terms:
+            raise PartyError(f"a message {message.kind!r} came outside a private run")
+        if run == "release" and number > (announced := int(self.terms["releases"][0])):
+            raise PrivacyError(f"release {number} was asked for, and {announced} were announced")
 
     def _enter(
         self,

@@ -218,10 +218,10 @@ def test_a_folder_is_served_by_one_process_and_free_when_that_is_killed(tmp_path
         assert other.stdout.readline() == b"held\n"
         for place in (folder, tmp_path / "." / "party"):
             with pytest.raises(PartyError, match="served by another process"):
-                Participant(Allowance(exact=True), place)
+                Participant(np.ones((1, 1)), Allowance(exact=True), place)
         other.kill()
     assert (folder / f"{FILE}.lock").exists()  # it is left over, and nobody holds it
-    first = Participant(Allowance(exact=True), folder)
-    second = Participant(Allowance(exact=True), folder)
+    first = Participant[Any](np.ones((1, 1)), Allowance(exact=True), folder)
+    second = Participant[Any](np.ones((1, 1)), Allowance(exact=True), folder)
     assert first.file == second.file
     hold(tmp_path / "another")

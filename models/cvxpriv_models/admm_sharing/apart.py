@@ -8,8 +8,8 @@ are told to go back.
 
 from __future__ import annotations
 
-import secrets
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar
 
@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.engines import ClosedForm
-from cvxpriv.distributed.alignment import common_rows
-from cvxpriv.distributed.carriers import HOLDER, Carrier
-from cvxpriv.distributed.checkpoint import saved_if_lost
+from cvxpriv.distributed.alignment import aligned
+from cvxpriv.distributed.carriers import Carrier
 from cvxpriv.distributed.messages import Message, Vocabulary
-from cvxpriv.errors import DataError, ModelError, shown
+from cvxpriv.distributed.orchestrator import Orchestrator, numbers
+from cvxpriv.errors import ModelError
 from cvxpriv.learning.labels import require_public_classes, signed_labels
 from cvxpriv.learning.learning_model import finite_run
 from cvxpriv.numerics.arrays import Array, Values, single
@@ -59,7 +59,7 @@ MAX_ITER = 2000
 
 
 @door
-class SharingApart:
+class SharingApart(Orchestrator):
     """A fit whose columns are with parties in processes of their own, and whose labels are here.
 
     Parameters
@@ -120,13 +120,12 @@ class SharingApart:
         intercept: bool = False,
         classes: np.ndarray[Any, Any] | None = None,
     ) -> None:
-        if named := [one for one in (loss, penalty) if not isinstance(one, str)]:
-            raise ModelError(f"{shown(named[0])} is no name of a loss or penalty: parties apart are told names")
-        self.carrier, self.penalty, self.intercept = carrier, penalty, intercept
-        self.hashed = digests is not None
+        super().__init__(carrier, loss, penalty)
+        self.penalty, self.intercept, self.hashed = penalty, intercept, digests is not None
         hellos = carrier.join()
         self.columns = tuple(int(hellos[name].number("columns")) for name in carrier.names)
-        labels = np.asarray(y)[self._aligned(hellos, int(np.asarray(y).size), digests)]
+        given = np.asarray(y)
+        labels = given[aligned(carrier, hellos, int(given.size), digests)]
         chosen = loss_named(loss)
         signs, found = signed_labels(labels, labels.size, chosen, one_class=True)
         one = convex_penalty(penalty)
@@ -136,8 +135,6 @@ class SharingApart:
         unknown = tuple(np.zeros((rows, 0)) for _ in range(count))
         known = found if classes is None else classes
         self.problem = Problem(unknown, signs, chosen, (one,) * count, checked_lam(lam), np.ones(rows), known)
-        self.passes = 0
-        self.latest: Values = {}
 
     @declared
     def solve(
@@ -173,14 +170,12 @@ class SharingApart:
         limit = max_iter or MAX_ITER
         settings = Settings(scheme.name, "closed_form", weight, False, limit, tol, follow, gap=asked)
         context = Context(ClosedForm(), History(), with_bar(callback, settings.max_iter, "passes", progress))
-        self.passes, self.latest = 0, {}
-        with saved_if_lost(save, self._last):
-            self.carrier.step_all(self._beginnings("begin", scheme, weight, TALL), opening=True)
+        with self.saved_if_lost(save):
+            self._start("begin", scheme, weight, TALL)
             together = _Together(self, scheme, asked)
             steps: list[AnyStep] = [together.update(), blocks.centre(problem, scheme), blocks.dual(problem, scheme)]
             following = Following(problem, scheme, None) if follow else None
-            stop = algorithm.stopping(tol, asked)
-            limits = stop, settings.max_iter, together.measure
+            limits = algorithm.stopping(tol, asked), settings.max_iter, together.measure
             loop = Loop(Sweep(steps), *limits, accelerate=following, name=LOOP)
             state = single(run_schedule(loop, algorithm.initial_state(problem, weight), context), 0)
             return finite_run(self._finished(state, together, context, settings, begun))
@@ -224,64 +219,24 @@ class SharingApart:
             require_public_classes(self.problem.classes)
         require_guarantee(self.problem, scheme, settings.rho)
         planned(settings.epsilon, settings.delta, labels, "gaussian", settings.adjacency).spend(budget)
-        context = Context(
-            ClosedForm(),
-            History(),
-            with_bar(callback, settings.max_iter, "passes", progress),
-            noise=noise_source(noise_seed),
-        )
-        self.passes, self.latest = 0, {}
-        with saved_if_lost(save, self._last):
+        watch, source = with_bar(callback, settings.max_iter, "passes", progress), noise_source(noise_seed)
+        context = Context(ClosedForm(), History(), watch, noise=source)
+        with self.saved_if_lost(save):
             return self._released(scheme, settings, context)
 
-    def _aligned(self, hellos: Any, rows: int, digests: np.ndarray[Any, Any] | None) -> np.ndarray[Any, Any]:
-        """Align the parties' rows with these; return the positions of those that are left."""
-        names = self.carrier.names
-        if digests is None:
-            told = {name: hellos[name] for name in names}
-            stray = [name for name, one in told.items() if one.number("rows") != rows or one.vectors["digests"].size]
-            if stray:
-                raise DataError(
-                    f"{stray[0]} has other rows than the {rows:,} labels, or hashed identifiers: name the identifier "
-                    "column here too, or give all parties the same rows in the same order"
-                )
-            positions = {name: np.zeros(0, dtype="<u8") for name in names}
-            own = np.arange(rows)
-        else:
-            lists = {name: hellos[name].vectors["digests"] for name in names}
-            if silent := [name for name, one in lists.items() if one.size == 0]:
-                raise DataError(f"{silent[0]} sent no hashes of identifiers: it must name its identifier column")
-            positions = common_rows({HOLDER: digests, **lists})
-            own = positions.pop(HOLDER).astype(np.intp)
-        self.carrier.sizes["rows"] = own.size
-        messages = {name: Message("positions", {"positions": positions[name]}) for name in names}
-        for name, answer in self.carrier.step_all(messages, opening=True).items():
-            if answer.number("rows") != own.size:
-                raise DataError(f"{name} has {answer.number('rows'):g} rows after alignment, expected {own.size}")
-        return own
+    def _start(
+        self, kind: str, scheme: Scheme, rho: float, height: float, texts: Mapping[str, str] = {}, **more: float
+    ) -> dict[str, Message]:
+        """Begin a run at every party; the column of an intercept is with the first one."""
+        parties, told = self.problem.parties, {"method": scheme.name, "penalty": self.penalty, **texts}
+        own = [{"intercept": height if self.intercept and place == 0 else 0.0} for place in range(parties)]
+        return self.begin(kind, told, own, rho=rho, lam=self.problem.lam, parties=parties, **more)
 
-    def _beginnings(self, kind: str, scheme: Scheme, rho: float, height: float, **more: Any) -> dict[str, Message]:
-        """Return the message that begins a run, for each party."""
-        run = secrets.token_hex(8)
-        numbers = {"rho": rho, "lam": self.problem.lam, "parties": float(self.problem.parties)}
-        numbers |= {name: value for name, value in more.items() if not isinstance(value, str)}
-        texts = {"run": run, "method": scheme.name, "penalty": self.penalty}
-        texts |= {name: value for name, value in more.items() if isinstance(value, str)}
-        found = {}
-        for place, name in enumerate(self.carrier.names):
-            own = {**numbers, "place": float(place), "intercept": height if self.intercept and place == 0 else 0.0}
-            found[name] = Message(kind, {key: np.array([float(value)]) for key, value in own.items()}, texts)
-        return found
-
-    def aims(self, kind: str, scheme: Scheme, view: Values, number: int) -> dict[str, Message]:
-        """Return the message of a pass for each party: the target of its share, and the dual."""
+    def aim(self, kind: str, scheme: Scheme, view: Values, turn: int) -> dict[str, Message]:
+        """Ask every party for a pass: it gets the target of its share, and the dual."""
         parties, total = self.problem.parties, blocks.total_share(view, self.problem.parties)[0]
-        messages = {}
-        for m, name in enumerate(self.carrier.names):
-            target = scheme.target(view[f"v/{m}"][0], total, view["z"][0], parties)
-            vectors = {"pass": np.array([float(number)]), "target": target, "y": view["y"][0]}
-            messages[name] = Message(kind, vectors)
-        return messages
+        targets = (scheme.target(view[f"v/{m}"][0], total, view["z"][0], parties) for m in range(parties))
+        return self.ask(kind, own=[{"target": target, "y": view["y"][0]} for target in targets], turn=turn)
 
     def _finished(
         self, state: Values, together: _Together, context: Context, settings: Settings, begun: float
@@ -289,9 +244,7 @@ class SharingApart:
         problem, passes = self.problem, int(context.reports[LOOP].iterations[0])
         found = together.residuals(state)
         y = kkt.dual_within(problem, state)
-        last = Message("finish", {"pass": np.array([float(passes)]), "y": y})
-        answers = self.carrier.step_all(dict.fromkeys(self.carrier.names, last))
-        off = [answers[name].number("off") for name in self.carrier.names]
+        off = numbers(self.ask("finish", turn=passes, y=y), "off")
         objective, gap = together.objective(state), kkt.gap_of_parts(problem, state, y, off)
         return SharingApartRun(
             names=self.carrier.names,
@@ -311,16 +264,16 @@ class SharingApart:
         )
 
     def _released(self, scheme: Scheme, settings: PrivateSettings, context: Context) -> PrivateSharingRun:
-        given, carrier = self.problem, self.carrier
+        given = self.problem
         problem = with_flipped(given, settings, context)
         release = release_of(problem, scheme, settings, constrained=False)
-        limits = {"clip": settings.clip, "clip_entries": settings.clip_entries}
-        limits = {name: value if np.isfinite(value) else 0.0 for name, value in limits.items()}
-        asked = {"mu": release.mu, "releases": settings.max_iter, "adjacency": settings.adjacency, **limits}
-        beginnings = self._beginnings("begin-private", scheme, settings.rho, 1.0, **asked)
-        answers = carrier.step_all(beginnings, opening=True)
-        bounds = tuple(answers[name].number("bound") or float("inf") for name in carrier.names)
-        settings = replace(settings, bounds=bounds)
+        limits = {
+            name: one if np.isfinite(one := getattr(settings, name)) else 0.0 for name in ("clip", "clip_entries")
+        }
+        limits |= {"mu": release.mu, "releases": settings.max_iter}
+        texts = {"adjacency": settings.adjacency}
+        answers = self._start("begin-private", scheme, settings.rho, 1.0, texts, **limits)
+        settings = replace(settings, bounds=tuple(bound or float("inf") for bound in numbers(answers, "bound")))
         centre, dual = mechanism.public_centre(problem, scheme)
         shrinking = [mechanism.shrinking(problem, m) for m in range(problem.parties)] if release.shrink else []
         steps: list[AnyStep] = [centre, dual, self._drawn(scheme, release), *shrinking, mechanism.count()]
@@ -329,21 +282,20 @@ class SharingApart:
         state = run_schedule(loop, mechanism.initial_state(problem, settings.rho), context)
         if not context.interrupted:
             state = run_schedule(Sweep([centre, dual]), state, context)
-            carrier.step_all(self.aims("last", scheme, state, settings.max_iter + 1))
+            self.aim("last", scheme, state, settings.max_iter + 1)
         last = {**single(state, 0), LABELS: problem.y, "weights": problem.weights}
         run = finished(given, last, context, settings, self.columns, None)
         return replace(run, warnings=(*run.warnings, ALIGNED)) if self.hashed else run
 
     def _drawn(self, scheme: Scheme, release: mechanism.ShareRelease) -> Draw:
         """Return the step in which every party releases its share."""
-        names, parties = self.carrier.names, range(self.problem.parties)
+        parties = range(self.problem.parties)
 
         def released(view: Values, noise: Noise) -> Values:
-            self.passes, self.latest = int(view["passes"][0]) + 1, dict(view)
-            answers = self.carrier.step_all(self.aims("release", scheme, view, self.passes))
+            self.done, self.latest = int(view["passes"][0]), dict(view)
             written: dict[str, Array] = {}
-            for m, name in enumerate(names):
-                told = answers[name].vectors
+            for m, answer in enumerate(self.aim("release", scheme, view, self.done + 1).values()):
+                told = answer.vectors
                 written |= {f"v/{m}": told["values"][None], f"kept/{m}": np.ones(1)}
                 written |= {f"{figure}/{m}": told[figure] for figure in ("noise", "sensitivity")}
             return written
@@ -352,18 +304,13 @@ class SharingApart:
         writes = frozenset(f"{name}/{m}" for name in ("v", "noise", "sensitivity", "kept") for m in parties)
         return Draw("v", released, reads, writes, [release.entry(m) for m in parties])
 
-    def _last(self) -> tuple[int, Values]:
-        """Return how many passes are done, and the state after them; a pass that failed is not in it."""
-        return self.passes - 1, self.latest
-
 
 class _Together:
     """The step of all parties at once, asked one pass ahead."""
 
     def __init__(self, fit: SharingApart, scheme: Scheme, gap: float) -> None:
         self.fit, self.scheme, self.problem, self.gap = fit, scheme, fit.problem, gap
-        self.names = fit.carrier.names
-        self.told = np.zeros(0)
+        self.asked, self.told = 0, np.zeros(0)
         self.ahead: dict[str, Message] | None = None
         self.figures: dict[str, Message] = {}
 
@@ -375,16 +322,16 @@ class _Together:
     def _shares(self, view: Values) -> Values:
         answers = self.ahead if self.ahead is not None else self._ask(view)
         self.ahead = None
-        return {f"v/{m}": answers[name].vectors["share"][None] for m, name in enumerate(self.names)}
+        return {f"v/{m}": answer.vectors["share"][None] for m, answer in enumerate(answers.values())}
 
     def _ask(self, view: Values) -> dict[str, Message]:
         fit = self.fit
         if view["rho"].ndim == 2 and view["rho"] is not self.told:
             self.told = view["rho"]
-            weigh = Message("weigh", {"rho": view["rho"][0]})
-            fit.carrier.step_all(dict.fromkeys(self.names, weigh), opening=True)
-        fit.passes, fit.latest = fit.passes + 1, dict(view)
-        return fit.carrier.step_all(fit.aims("step", self.scheme, view, fit.passes))
+            fit.ask("weigh", opening=True, rho=view["rho"][0])
+        fit.done, fit.latest = self.asked, dict(view)
+        self.asked += 1
+        return fit.aim("step", self.scheme, view, self.asked)
 
     def measure(self, state: Values) -> dict[str, Array]:
         """Return the figures of a state, as `algorithm.measure` does; the parties then have begun the next pass."""
@@ -396,14 +343,13 @@ class _Together:
 
     def residuals(self, view: Values) -> kkt.SharingResiduals:
         """Return the residuals of the state that was measured last."""
-        told = [self.figures[name] for name in self.names]
-        stationarity, pulled = ([one.number(name) for one in told] for name in ("stationarity", "pulled"))
+        stationarity, pulled = (numbers(self.figures, name) for name in ("stationarity", "pulled"))
         return kkt.residuals_of_parts(self.problem, view, stationarity, pulled)
 
     def objective(self, view: Values) -> float:
         """Return the objective of the state that was measured last."""
-        values = [self.figures[name].number("penalty") for name in self.names]
-        return self.problem.fit_value(blocks.total_share(view, self.problem.parties)) + self.problem.weighted(values)
+        fit = self.problem.fit_value(blocks.total_share(view, self.problem.parties))
+        return fit + self.problem.weighted(numbers(self.figures, "penalty"))
 
 
 def _at_once(method: str | None, *, direct: bool = False) -> Scheme:

@@ -5,7 +5,6 @@ answer, wherever a carrier brings it. What a node published goes to its neighbou
 it there, follows the multipliers, which are a function of what was published, to know when to stop.
 """
 
-import secrets
 import time
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar
@@ -14,9 +13,9 @@ import numpy as np
 
 from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.distributed.carriers import Carrier
-from cvxpriv.distributed.checkpoint import saved_if_lost
 from cvxpriv.distributed.messages import Message, Vocabulary
-from cvxpriv.errors import DataError, ModelError, PrivacyError, shown
+from cvxpriv.distributed.orchestrator import Orchestrator, numbers, stacked
+from cvxpriv.errors import DataError, ModelError, PrivacyError
 from cvxpriv.learning.learning_model import finite_run
 from cvxpriv.numerics.arrays import Array, Values, single
 from cvxpriv.privacy import Noise, Release
@@ -45,7 +44,7 @@ from .run import ConsensusRun, PrivateConsensusRun, Settings, finished_run
 MAX_ITER = 1000
 
 
-class ConsensusApart:
+class ConsensusApart(Orchestrator):
     """A consensus whose rows are with nodes in processes of their own.
 
     Parameters
@@ -100,9 +99,8 @@ class ConsensusApart:
         C: float | None = None,
         classes: np.ndarray[Any, Any] | None = None,
     ) -> None:
-        if named := [one for one in (loss, penalty) if not isinstance(one, str)]:
-            raise ModelError(f"{shown(named[0])} is no name of a loss or penalty: nodes that are apart are told names")
-        self.carrier, self.loss, self.penalty = carrier, loss, penalty
+        super().__init__(carrier, loss, penalty)
+        self.loss, self.penalty = loss, penalty
         network = _named(graph, carrier.names)
         hellos = carrier.join()
         widths = {name: int(hellos[name].number("columns")) for name in carrier.names}
@@ -115,8 +113,6 @@ class ConsensusApart:
         )
         self.carrier.sizes["features"] = self.problem.features
         self.neighbours = [np.flatnonzero(line) for line in network.adjacency]
-        self.passes = 0
-        self.latest: Values = {}
 
     @declared
     def solve(
@@ -158,11 +154,10 @@ class ConsensusApart:
         begun = time.perf_counter()
         chosen = method or usual_method(eta, growth)
         problem, gamma = self.problem, checked_gamma(gamma)
-        self.passes, self.latest = 0, {}
-        with saved_if_lost(save, lambda: (self.passes, self.latest)):
-            ready = self._begin("begin", problem, (chosen, variant, gamma))
+        with self.saved_if_lost(save):
+            ready = self._start("begin", problem, (chosen, variant, gamma))
             if eta is None:
-                least, largest = ([one.number(name) for one in ready.values()] for name in ("least", "largest"))
+                least, largest = (numbers(ready, name) for name in ("least", "largest"))
                 recycled = gamma if chosen in RECYCLING else None
                 eta = fastest_eta(problem.network, min(least), max(largest), recycled)
             table = penalty_table(chosen, variant, eta, growth, eta_cap, max_iter, problem.nodes, MAX_ITER)
@@ -229,11 +224,10 @@ class ConsensusApart:
         )
         if budget is not None:
             private.planned(epsilon, delta, perturbation).spend(budget)
-        self.passes, self.latest = 0, {}
-        with saved_if_lost(save, lambda: (self.passes, self.latest)):
+        with self.saved_if_lost(save):
             public, terms = (chosen, variant, settings.gamma), self._terms(settings, table, releases, asked)
-            agreed = self._begin("begin-private", problem, public, terms, perturbation=settings.perturbation)
-            secure = all(one.number("secure") == 1.0 for one in agreed.values())
+            agreed = self._start("begin-private", problem, public, terms, perturbation=settings.perturbation)
+            secure = all(one == 1.0 for one in numbers(agreed, "secure"))
             watch = with_bar(callback, len(table), "passes", progress)
             context = Context(ClosedForm(), History(), watch, starts=np.arange(1))
             steps = self._private_steps(problem, settings, table, releases)
@@ -241,21 +235,19 @@ class ConsensusApart:
             state = single(run_schedule(loop, algorithm.initial_state(problem), context), 0)
         return private.finished(problem, settings, releases, state, context, delta, secure)
 
-    def _terms(self, settings: PrivateSettings, table: Array, releases: Releases, asked: Privacy) -> list[Values]:
+    def _terms(
+        self, settings: PrivateSettings, table: Array, releases: Releases, asked: Privacy
+    ) -> list[dict[str, Any]]:
         """Return what each node is told of a private run before it agrees: all that its cost depends on."""
-        found: list[Values] = []
+        common = {"releases": len(table), "row_bound": settings.row_bound, "node_tol": settings.node_tol}
+        found: list[dict[str, Any]] = []
         for node, near in enumerate(self.neighbours):
             rated = bool(np.isfinite(releases.alpha[node]))
-            numbers = {
-                "releases": len(table),
-                "row_bound": settings.row_bound,
-                "node_tol": settings.node_tol,
-                "alpha": releases.alpha[node] if rated else 0.0,
-                "epsilon": 0.0 if rated else asked.epsilon,
-                "delta": asked.delta if releases.mu else 0.0,
-            }
+            rates = (
+                {"alpha": releases.alpha[node], "epsilon": 0.0} if rated else {"alpha": 0.0, "epsilon": asked.epsilon}
+            )
             etas = table[:, [node, *near]].ravel()
-            found.append({"etas": etas, **{name: np.array([value], dtype=float) for name, value in numbers.items()}})
+            found.append({"etas": etas, **common, **rates, "delta": asked.delta if releases.mu else 0.0})
         return found
 
     def _private_steps(
@@ -264,13 +256,13 @@ class ConsensusApart:
         """Return the steps of a pass: those of `private.private_passes`, two of which the nodes take."""
 
         def release(view: Values, noise: Noise) -> Values:
-            return {"odd": _stacked(self._along_edges("release", "f", single(view, 0)), "odd")}
+            return {"odd": stacked(self._along_edges("release", "f", single(view, 0)), "odd")[None]}
 
         def cost(view: Values) -> list[Release]:
             return releases.entries(int(view["pass"][0]) - 1, problem.network.labels)
 
         def recycle(view: Values) -> Values:
-            return {"f": _stacked(self._along_edges("recycle", "odd", single(view, 0)), "f")}
+            return {"f": stacked(self._along_edges("recycle", "odd", single(view, 0)), "f")[None]}
 
         seen = private.RELEASED
         return [
@@ -286,28 +278,23 @@ class ConsensusApart:
 
         def measure(state: Values) -> Mapping[str, Array]:
             names = ("f", "odd", "dual", "eta", "pass")
-            self.passes, self.latest = int(state["pass"][0]), {name: state[name] for name in names}
+            self.done, self.latest = int(state["pass"][0]), {name: state[name] for name in names}
             return figures(state)
 
         return measure
 
-    def _begin(
+    def _start(
         self, kind: str, problem: Problem, public: tuple[str, str, float], more: Sequence[Values] = (), **texts: str
     ) -> dict[str, Message]:
         """Begin a run at every node; return what they answered.
 
         `public`: Method, variant and gamma. `more`: The further vectors of each node.
         """
-        method, variant, gamma = public
-        numbers = {"nodes": float(problem.nodes), "C": problem.C, "reg": problem.reg, "gamma": gamma}
-        texts |= {"run": secrets.token_hex(8), "method": method, "variant": variant}
-        texts |= {"loss": self.loss, "penalty": self.penalty}
-        messages, names = {}, self.carrier.names
-        for node, name in enumerate(names):
-            vectors = {key: np.array([value]) for key, value in {**numbers, "place": float(node)}.items()}
-            own = {"neighbours": self.neighbours[node].astype("<u8"), **(more[node] if more else {})}
-            messages[name] = Message(kind, {**vectors, **own}, texts)
-        answers = self.carrier.step_all(messages, opening=True)
+        (method, variant, gamma), names = public, self.carrier.names
+        texts |= {"method": method, "variant": variant, "loss": self.loss, "penalty": self.penalty}
+        further = more or [{}] * len(names)
+        own = [{"neighbours": near.astype("<u8"), **one} for near, one in zip(self.neighbours, further, strict=True)]
+        answers = self.begin(kind, texts, own, nodes=problem.nodes, C=problem.C, reg=problem.reg, gamma=gamma)
         layouts = {name: int(one.vectors["layout"][0]) for name, one in answers.items()}
         if stray := [name for name in names if layouts[name] != layouts[names[0]]]:
             raise DataError(
@@ -320,8 +307,7 @@ class ConsensusApart:
         """Return the step in which every node publishes f(2k-1)."""
 
         def step(state: Values) -> Values:
-            answers = self._along_edges("odd", "f", single(state, 0), with_eta=True)
-            return {"odd": _stacked(answers, "odd")}
+            return {"odd": stacked(self._along_edges("odd", "f", single(state, 0), with_eta=True), "odd")[None]}
 
         return Update("odd", step, frozenset({"f", "eta", "pass"}), frozenset({"odd"}))
 
@@ -330,28 +316,25 @@ class ConsensusApart:
 
         def step(state: Values) -> Values:
             answers = self._along_edges("even", "odd", single(state, 0))
-            figures = {name: _stacked(answers, name)[..., 0] for name in ("loss", "stationarity")}
-            return {"f": _stacked(answers, "f"), **figures}
+            figures = {name: stacked(answers, name)[None, :, 0] for name in ("loss", "stationarity")}
+            return {"f": stacked(answers, "f")[None], **figures}
 
         return Update("even", step, frozenset({"odd", "pass"}), frozenset({"f", "loss", "stationarity"}))
 
     def _along_edges(self, kind: str, name: str, view: Values, with_eta: bool = False) -> dict[str, Message]:
         """Bring every node its neighbours' vectors, and return the answers; the log has each edge."""
-        names, messages = self.carrier.names, {}
-        for node, receiver in enumerate(names):
-            near = self.neighbours[node]
+        names, own = self.carrier.names, []
+        for node, near in enumerate(self.neighbours):
             for sender in near:
                 edge = Message(f"{kind} along an edge", {name: view[name][sender]})
-                self.carrier.log.note(names[sender], receiver, edge)
-            vectors = {"pass": np.atleast_1d(view["pass"]), name: view[name][near].ravel()}
-            if with_eta:
-                vectors["eta"] = view["eta"][[node, *near]]
-            messages[receiver] = Message(kind, vectors)
-        return self.carrier.step_all(messages)
+                self.carrier.log.note(names[sender], names[node], edge)
+            etas = {"eta": view["eta"][[node, *near]]} if with_eta else {}
+            own.append({name: view[name][near].ravel(), **etas})
+        return self.ask(kind, own=own, turn=int(view["pass"]))
 
     def _measure(self, state: Values) -> dict[str, Array]:
         """Return the figures of `algorithm.figures_of`, but the distance to an optimum that nobody knows."""
-        self.passes, self.latest = int(state["pass"][0]), dict(state)
+        self.done, self.latest = int(state["pass"][0]), dict(state)
         problem, view = self.problem, single(state, 0)
         found = kkt.residuals_of_parts(problem, view["odd"], view["dual"], tuple(view["stationarity"].tolist()))
         figures = algorithm.figures_of_parts(problem, view, found)
@@ -359,21 +342,14 @@ class ConsensusApart:
 
     def _finished(self, state: Values, context: Context, settings: Settings, begun: float) -> ConsensusRun:
         problem, passes = self.problem, int(context.reports[LOOP].iterations[0])
-        answers = self.carrier.step_all(
-            dict.fromkeys(self.carrier.names, Message("finish", {"pass": np.array([float(passes)])}))
-        )
-        told = {name: _stacked(answers, name)[0, :, 0] for name in ("loss", "stationarity", "smoothness")}
+        answers = self.ask("finish", turn=passes)
+        told = {name: np.array(numbers(answers, name)) for name in ("loss", "stationarity", "smoothness")}
         found = kkt.residuals_of_parts(problem, state["odd"], state["dual"], tuple(told["stationarity"].tolist()))
         objectives = problem.C * told["loss"] + problem.reg / problem.nodes * np.array(
             [problem.penalty.value(own) for own in state["odd"]]
         )
         gap, seconds = kkt.gap_of_parts(problem, state["odd"], found, told["smoothness"]), time.perf_counter() - begun
         return finished_run(problem, state, settings, context, found, float(objectives.sum()), gap, seconds)
-
-
-def _stacked(answers: dict[str, Message], name: str) -> Array:
-    """Return a vector of every node, (1, N, size)."""
-    return np.stack([answer.vectors[name] for answer in answers.values()])[None]
 
 
 def _named(graph: Any, names: tuple[str, ...]) -> Network:

@@ -4,9 +4,8 @@ It answers messages of `apart_messages.SPOKEN`. Its steps are the blocks of `blo
 knows its own row and its neighbours' rows. A pass has two of them.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +14,7 @@ from scipy import sparse
 from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.distributed import participant
 from cvxpriv.distributed.messages import Message, Vocabulary
-from cvxpriv.errors import DataError, PartyError, PrivacyError
+from cvxpriv.errors import DataError, PartyError
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.penalties import convex_penalty, loss_named
 from cvxpriv.privacy import Noise
@@ -74,7 +73,7 @@ class _Begun:
         return together[None]
 
 
-class ConsensusNode(participant.Participant):
+class ConsensusNode(participant.Participant[_Begun]):
     """The node's side of `ConsensusApart`.
 
     Parameters
@@ -87,10 +86,8 @@ class ConsensusNode(participant.Participant):
         The labels that stand for -1 and for 1, the same at every node.
     layout : int
         A hash of what the columns are: nodes with different ones do not fit together.
-    noise : Noise, optional
-        Source of its noise; the operating system's secure one unless `noise_source(seed)` is given, which warns.
-    folder : path, optional
-        Folder of its checkpoint. Without one it cannot come back to a run.
+    noise, folder
+        See `cvxpriv.distributed.participant.Participant`.
 
     Raises
     ------
@@ -99,10 +96,6 @@ class ConsensusNode(participant.Participant):
     """
 
     vocabulary: Vocabulary = SPOKEN
-    answers: ClassVar[Mapping[str, str]] = {
-        **{"begin": "_begin", "odd": "_odd", "even": "_even", "finish": "_finish"},
-        **{"begin-private": "_begin_private", "release": "_release", "recycle": "_recycle"},
-    }
     allowance: Allowance
 
     def __init__(
@@ -116,34 +109,24 @@ class ConsensusNode(participant.Participant):
         noise: Noise | None = None,
         folder: PathLike | None = None,
     ) -> None:
-        super().__init__(allowance, folder)
-        self.rows = Rows.of([checked_rows("rows", rows)]).parts[0]  # in one piece of memory, as in one process
-        self.layout, self.noise = layout, noise or Noise()
-        self.y = _labels(np.asarray(y), self.rows.shape[0], classes)
-        self.sizes: Mapping[str, int] = {"rows": int(self.rows.shape[0]), "features": int(self.rows.shape[1])}
-        self.begun: _Begun | None = None
+        table = Rows.of([checked_rows("rows", rows)]).parts[0]  # in one piece of memory, as in one process
+        super().__init__(table, allowance, folder, noise)
+        self.layout = np.array([layout], dtype="<u8")
+        self.y = _labels(np.asarray(y), self.sizes["rows"], classes)
+        self.sizes["features"] = int(table.shape[1])
 
     @property
     def coefficients(self) -> Array:
         """The node's f(2k-1), (d,)."""
         return np.asarray(self.state["odd"][0])
 
-    @property
-    def height(self) -> float:
-        """Value of a further column that the run itself gives the node, for an intercept: it gives none."""
-        return 0.0
-
-    def hello(self) -> Message:
-        rows, columns = (np.array([float(size)]) for size in self.rows.shape)
-        return Message("hello", {"rows": rows, "columns": columns, "digests": np.zeros(0, dtype="<u8")})
-
     def _begin(self, message: Message) -> Message:
         self.allowance.require_exact()
         begun = self._posed(message)
         self._enter(message, begun.zeros)
         self._go(begun)
-        figures = dict(zip(("least", "largest"), curvatures(begun.alone), strict=True))
-        return Message("ready", {"layout": self._layout, **{name: np.array([one]) for name, one in figures.items()}})
+        least, largest = curvatures(begun.alone)
+        return Message.of("ready", layout=self.layout, least=least, largest=largest)
 
     def _begin_private(self, message: Message) -> Message:
         """Agree to a private run whose cost it has found itself, and write that cost down; or come back to it."""
@@ -153,16 +136,11 @@ class ConsensusNode(participant.Participant):
         private = private.within(self.allowance.clip_rows)
         self._enter(message, begun.zeros, private.total, "RecycledADMM")
         self._go(replace(begun, private=private))
-        return Message("agreed", {"layout": self._layout, "secure": np.array([float(self.noise.secure)])})
+        return Message.of("agreed", layout=self.layout, secure=self.noise.secure)
 
     def _go(self, begun: _Begun) -> None:
-        width = begun.problem.features
         self.begun = begun
-        self.sizes = {**self.sizes, "edges": (begun.known.size - 1) * width, "closed": begun.known.size}
-
-    @property
-    def _layout(self) -> np.ndarray[Any, Any]:
-        return np.array([self.layout], dtype="<u8")
+        self.sizes |= {"edges": (begun.known.size - 1) * begun.problem.features, "closed": begun.known.size}
 
     def _posed(self, message: Message) -> _Begun:
         """Return the run that a message asks for, as far as this node knows it.
@@ -176,8 +154,8 @@ class ConsensusNode(participant.Participant):
         adjacency = np.eye(nodes)
         adjacency[known, known] = 0.0
         adjacency[place, known[1:]] = adjacency[known[1:], place] = 1.0
-        nothing = np.zeros((0, self.rows.shape[1]))
-        rows = Rows(tuple(self.rows if node == place else nothing for node in range(nodes)))
+        nothing = np.zeros((0, self.table.shape[1]))
+        rows = Rows(tuple(self.table if node == place else nothing for node in range(nodes)))
         network, penalty = Network(tuple(range(nodes)), adjacency), convex_penalty(message.texts["penalty"])
         problem = Problem(network, rows, self.y, loss, penalty, message.number("reg"), message.number("C"))
         variant, recycles = message.texts["variant"], message.texts["method"] in RECYCLING
@@ -193,9 +171,9 @@ class ConsensusNode(participant.Participant):
             raise PartyError("the neighbours that came are no nodes of a graph: the coordinator is at fault")
         return place, known
 
-    def _stepped(self, message: Message, step: AnyStep, turn: int, received: str, eta: Array | None = None) -> None:
-        """Take a step from what the neighbours sent, and keep this node's own rows of what it writes."""
-        before, begun = self._start(turn), self._running
+    def _stepped(self, turn: int, step: AnyStep, received: str, message: Message, eta: Array | None = None) -> None:
+        """Take a step, two a pass, from what the neighbours sent, and keep this node's own rows of what it writes."""
+        before, begun = self._start(turn), self.running
         told = message.vectors[received].reshape(-1, begun.problem.features)
         state = {**before, received: np.concatenate([before[received][:1], told])}
         state |= {} if eta is None else {"eta": eta}
@@ -206,51 +184,36 @@ class ConsensusNode(participant.Participant):
             state[name] = np.concatenate([done[name][0, [begun.place]], state[name][1:]])
         self._keep(turn, before, state, context.ledger)
 
-    @property
-    def _running(self) -> _Begun:
-        if self.begun is None:
-            raise PartyError("a step was asked for, and no run has begun here")
-        return self.begun
-
-    def _turn(self, message: Message, private: bool) -> int:
-        """Return the step that a message asks for, two a pass; raises where it is not of this kind of run."""
-        if private != (self._running.private is not None):
-            if private:
-                raise PartyError(f"a message {message.kind!r} came outside a private run")
-            raise PrivacyError("exact parameters or figures were asked for in a private run")
-        return 2 * int(message.number("pass")) - (message.kind in ("odd", "release"))
-
     def _release(self, message: Message) -> Message:
         """Draw a release; one that was drawn is sent again as it was."""
-        turn, begun, number = self._turn(message, True), self._running, int(message.number("pass"))
-        assert begun.private is not None
-        if number > len(begun.private.etas):
-            raise PrivacyError(f"release {number} was asked for, and {len(begun.private.etas)} were announced")
-        if turn != self.done:
+        begun, number = self.running, int(message.number("pass"))
+        if 2 * number - 1 != self.done:
+            assert begun.private is not None  # the run is
             step = begun.private.draw(begun.problem, begun.place, number - 1)
-            self._stepped(message, step, turn, "f", begun.private.etas[number - 1])
+            self._stepped(2 * number - 1, step, "f", message, begun.private.etas[number - 1])
         return Message("released", {"pass": message.vectors["pass"], "odd": self.state["odd"][0]})
 
     def _recycle(self, message: Message) -> Message:
-        self._stepped(message, self._running.even, self._turn(message, True), "odd")
+        self._stepped(2 * int(message.number("pass")), self.running.even, "odd", message)
         return Message("reused", {"pass": message.vectors["pass"], "f": self.state["f"][0]})
 
     def _odd(self, message: Message) -> Message:
-        self._stepped(message, self._running.odd, self._turn(message, False), "f", np.array(message.vectors["eta"]))
+        turn = 2 * int(message.number("pass")) - 1
+        self._stepped(turn, self.running.odd, "f", message, np.array(message.vectors["eta"]))
         return Message("published", {"pass": message.vectors["pass"], "odd": self.state["odd"][0]})
 
     def _even(self, message: Message) -> Message:
-        self._stepped(message, self._running.even, self._turn(message, False), "odd")
-        begun, state = self._running, self.state
-        distance = kkt.stationarity_of(begun.alone, state["odd"][:1], state["dual"], state["gradient"])
+        self._stepped(2 * int(message.number("pass")), self.running.even, "odd", message)
+        state = self.state
+        distance = kkt.stationarity_of(self.running.alone, state["odd"][:1], state["dual"], state["gradient"])
         figures = {"loss": state["loss"], "stationarity": np.array(distance)}
         return Message("recycled", {"pass": message.vectors["pass"], **figures, "f": state["f"][0]})
 
     def _finish(self, message: Message) -> Message:
         """Return the node's figures, from its rows anew."""
-        if self._turn(message, False) != self.done:
+        if 2 * int(message.number("pass")) != self.done:
             raise PartyError(f"pass {message.number('pass'):g} was the last, and this node is at step {self.done}")
-        alone, odd = self._running.alone, self.state["odd"][:1]
+        alone, odd = self.running.alone, self.state["odd"][:1]
         figures = {
             "loss": alone.node_losses(odd),
             "stationarity": np.array(kkt.stationarity_of(alone, odd, self.state["dual"])),

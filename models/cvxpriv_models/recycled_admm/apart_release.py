@@ -7,6 +7,7 @@ anything leaves; it does not rest on what the coordinator says.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -71,21 +72,9 @@ def private_of(message: Message, problem: Problem, place: int, known: Array) -> 
     several[:, known] = etas
     links = [edge_weights(eta, problem.network.adjacency, texts["variant"]) for eta in several]
     reaches = np.array([reach(one)[place] for one in links])[:, None]
-    gamma, row_bound, node_tol, weight, reg = (
-        message.number(name) for name in ("gamma", "row_bound", "node_tol", "C", "reg")
-    )
-    settings = PrivateSettings(
-        texts["method"],
-        texts["perturbation"],
-        texts["variant"],
-        gamma,
-        passes,
-        row_bound,
-        node_tol,
-        weight,
-        reg,
-        tuple(etas[0].tolist()),
-    )
+    choices: dict[str, Any] = {name: texts[name] for name in ("method", "perturbation", "variant")}
+    choices |= {name: message.number(name) for name in ("gamma", "row_bound", "node_tol", "C", "reg")}
+    settings = PrivateSettings(**choices, max_iter=passes, eta=tuple(etas[0].tolist()))
     alone = problem.of_node(place)
     require_suitable(alone, settings)
     epsilon, delta, alpha = (message.number(name) or None for name in ("epsilon", "delta", "alpha"))
