@@ -30,7 +30,7 @@ if "optimal" in str(status):
     print(f"largest difference of a variable: {distance:.1e}")
 else:
     print(f"expected    value {EXPECTED!r} at {POINT}")
-shown = str(status).lower() == CLAIMED.lower() and (SIZE == 0.0 or max(gap, distance) > 0.5 * SIZE)
+shown = str(status).lower() == CLAIMED.lower() and not np.max([gap, distance]) < 0.5 * SIZE
 print("the bug is shown" if shown else "the bug is not shown by this version on this machine")
 """
 
@@ -64,17 +64,18 @@ class Trial:
         return self.status.removesuffix("_inaccurate")
 
 
-def script_of(problem: cp.Problem, solver: str, options: Mapping[str, Any] | None, trial: Trial) -> str:
+def script_of(problem: cp.Problem, solver: str, options: Mapping[str, Any] | None, trial: Trial, late: str = "") -> str:
     """Return the script.
 
     `options`: The solver's; None where the answer is stored.
+    `late`: A sentence on a search for a smaller problem that time ended.
     """
     stored = options is None
     compiled = extract(problem, REFERENCE if stored else solver, options or {})
     places = _places(problem, compiled)
     parts = [
-        _heading(solver, trial),
-        "\nimport numpy as np\nimport scipy.sparse as sp\n",
+        _heading(solver, trial, late),
+        "\nimport numpy as np\nimport scipy.sparse as sp\nfrom numpy import inf, nan\n",
         _data(compiled, options or {}),
     ]
     if stored:
@@ -82,11 +83,11 @@ def script_of(problem: cp.Problem, solver: str, options: Mapping[str, Any] | Non
     else:
         parts.append(CALLS.get(solver, OTHER.replace("SOLVER", repr(solver))))
     parts.append(_claims(problem, places, trial))
-    parts.append(f"value = {_number(trial.objective)}" if stored else _VALUE)
+    parts.append(f"value = {float(trial.objective)!r}" if stored else _VALUE)
     return "\n".join([*parts, _TAIL.strip(), ""])
 
 
-def _heading(solver: str, trial: Trial) -> str:
+def _heading(solver: str, trial: Trial, late: str) -> str:
     said = trial.version or _versions(solver)
     lines = [
         f'"""{solver} ({said}) answers {trial.status!r} with the value {trial.objective:.12g}.',
@@ -94,6 +95,7 @@ def _heading(solver: str, trial: Trial) -> str:
         f"Expected: {trial.expected_status!r}" + (f", {trial.expected:.12g}." if np.isfinite(trial.expected) else "."),
         trial.reason.replace("\\", "/").replace('"""', "'''"),
         f"Seen with {_versions(solver)} on {platform.machine()}, Python {platform.python_version()}.",
+        *([late] * bool(late)),
         '"""',
     ]
     return "\n".join(lines)
@@ -173,20 +175,17 @@ def _claims(problem: cp.Problem, places: Mapping[str, list[int]], trial: Trial) 
     distances = [float(np.abs(np.subtract(one, other)).max(initial=0.0)) for one, other in both]
     gap = abs(trial.objective - trial.expected) / max(1.0, abs(trial.expected))
     size = max([*distances, gap if np.isfinite(gap) else 0.0], default=0.0)
+    size = float("inf") if np.isnan(distances).any() else size  # only what is not a number is seen again
     sign = -1.0 if isinstance(problem.objective, cp.Maximize) else 1.0
     return "\n".join(
         [
-            f"SIGN, EXPECTED, EXPECTED_STATUS = {sign!r}, {_number(trial.expected)}, {trial.expected_status!r}",
+            f"SIGN, EXPECTED, EXPECTED_STATUS = {sign!r}, {float(trial.expected)!r}, {trial.expected_status!r}",
             f"VARIABLES = {dict(places)!r}",
             f"POINT = {right!r}",
             "# This claim is to be seen again, with at least half of this error.",
             f"CLAIMED, SIZE = {trial.status!r}, {size!r}",
         ]
     )
-
-
-def _number(value: float) -> str:
-    return repr(float(value)) if np.isfinite(value) else f"float({str(float(value))!r})"
 
 
 _SCS = """

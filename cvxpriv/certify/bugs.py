@@ -130,6 +130,7 @@ class BugReport:
     `script`: Stand-alone Python: the data, the solver's own interface where it is known, the given and the expected
     answer.
     `trials`: Number of problems that were judged on the way.
+    `late`: Whether time ended the search: a smaller one may show it as well. The script says so.
     """
 
     solver: str
@@ -137,6 +138,7 @@ class BugReport:
     trial: Trial = field(repr=False)
     script: str = field(repr=False)
     trials: int = 0
+    late: bool = False
 
     def write(self, path: PathLike) -> Path:
         """Write the script to a file."""
@@ -156,7 +158,7 @@ def bug_report(
     `judge`: Returns what is said of the solver's answer to a problem.
     `options`: The solver's, all of them; None where the answer is a stored one. That is an answer to the whole problem
     alone, and nothing can be dropped.
-    `seconds`: After so long the least problem so far is taken.
+    `seconds`: After so long the least problem so far is taken, and the script says so.
     Raises ModelError: The verdict is not WRONG; or it is so only since cvxpy gave the solver another problem.
     """
     search = _Search(judge, time.perf_counter() + seconds)
@@ -175,7 +177,8 @@ def bug_report(
                 f"report the problem to cvxpy ({first.reason})"
             )
     least, trial = search.found
-    return BugReport(solver, least, trial, script_of(least, solver, options, trial), search.count)
+    late = f"Time ended the search for a smaller problem after {seconds:g} s." if search.late else ""
+    return BugReport(solver, least, trial, script_of(least, solver, options, trial, late), search.count, search.late)
 
 
 def _shrink_program(search: _Search, problem: cp.Problem, solver: str) -> bool:
@@ -183,7 +186,7 @@ def _shrink_program(search: _Search, problem: cp.Problem, solver: str) -> bool:
     try:
         program = ConeProgram.from_problem(problem, solver)
         if not search.holds(partial(problem_of_program, program)):
-            return time.perf_counter() > search.deadline
+            return search.late
     except CvxprivError:
         return True
     names = search.least(program.layout.names, lambda kept: problem_of_program(with_blocks(program, kept)))
@@ -205,11 +208,12 @@ class _Search:
     kind: str
 
     def __init__(self, judge: Judge, deadline: float) -> None:
-        self.judge, self.deadline, self.count = judge, deadline, 1
+        self.judge, self.deadline, self.count, self.late = judge, deadline, 1, False
 
     def holds(self, problem_of: Callable[[], cp.Problem]) -> bool:
         """Whether a problem still shows the bug; it is then the least one so far."""
-        if time.perf_counter() > self.deadline:
+        self.late = time.perf_counter() > self.deadline
+        if self.late:
             return False
         self.count += 1
         try:

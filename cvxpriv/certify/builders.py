@@ -45,6 +45,10 @@ def _in_time(late: str) -> Iterator[None]:
         timer.cancel()
 
 
+BUILD = "build"
+"""The function that a file alone stands for."""
+
+
 @dataclass(frozen=True)
 class Builder:
     """A function without arguments that returns a cvxpy problem, given by its place.
@@ -84,8 +88,10 @@ class Builder:
             module = load_module(self.source)
         found = getattr(module, self.name, None)
         if not callable(found):
-            functions = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
-            raise ModelError(f"{self.source} has no function {self.name!r}: {suggest(self.name, functions)}")
+            own = {name: value for name, value in vars(module).items() if name[0] != "_" and callable(value)}
+            functions = [name for name, value in own.items() if getattr(value, "__module__", "") == module.__name__]
+            meant = f". A file alone means its function {BUILD!r}: write {self.source}:NAME" * (self.name == BUILD)
+            raise ModelError(f"{self.source} has no function {self.name!r}: {suggest(self.name, functions)}{meant}")
         loaded: Callable[[], Any] = found
         return loaded
 
@@ -100,7 +106,7 @@ def builder_named(text: str) -> Builder:
     >>> builder_named("cvxpriv.solvers.registry:installed").name
     'installed'
     """
-    source, separator, name = (text, ":", "build") if text.endswith(".py") else text.rpartition(":")
+    source, separator, name = (text, ":", BUILD) if text.endswith(".py") else text.rpartition(":")
     if not (separator and source and name.isidentifier()):
         raise DataError(f"problem={text!r} names no function: write my_problem.py:build, or package.module:build")
     builder = Builder(os.path.abspath(source) if source.endswith(".py") else source, name)

@@ -211,8 +211,13 @@ def _claimed(case: Case, name: str, held: Values, seconds: float) -> Answer:
     return Answer(name, CLAIMED, 0.0, seconds=seconds, **found)
 
 
-def claimed_values(case: str, name: str, declaration: Declaration, values: Mapping[Any, Any]) -> Values:
-    """Return a claim's values by the names of a declaration's variables; raises as `claimed_answer`."""
+def claimed_values(
+    case: str, name: str, declaration: Declaration, values: Mapping[Any, Any], stored: bool = False
+) -> Values:
+    """Return a claim's values by the names of a declaration's variables; raises as `claimed_answer`.
+
+    `stored`: They are a solver's, which may have given what is no number.
+    """
     spelled = {variable.id: key for key, variable in declaration.variables.items()}
     held: dict[str, Any] = {}
     for key, value in values.items():
@@ -223,7 +228,7 @@ def claimed_values(case: str, name: str, declaration: Declaration, values: Mappi
             )
         shape = declaration.variables[text].shape
         array = real_numbers(dense(value) if sp.issparse(value) else value, f"{name}[{text!r}]")
-        if array.shape != shape or not np.isfinite(array).all():
+        if array.shape != shape or not (stored or np.isfinite(array).all()):
             raise DataError(f"{name} has a value of shape {array.shape} for {text!r}: expected finite numbers, {shape}")
         held[text] = array
     if missing := [key for key in declaration.variables if key not in held]:
@@ -247,7 +252,7 @@ def stored_answer(case: Case, name: str, stored: Stored, *, place: Place = HERE)
         known = said(declaration, name, stored.asked, solution, NAN)
     if stored.values is None or stored.status not in SOLVED:
         return Answer(**known)
-    held = claimed_values(case.name, name, declaration, case.split(stored.values))
+    held = claimed_values(case.name, name, declaration, case.split(stored.values), stored=True)
     ending = place.call(measured, case, held, None, solution)
     if isinstance(ending.value, dict):
         return Answer(**known | ending.value)

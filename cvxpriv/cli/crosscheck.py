@@ -95,6 +95,7 @@ def crosscheck(context: click.Context, /, everything: bool, **options: Any) -> N
     crosscheck --all                  every block of every installed model
     crosscheck funnel --table ...     every block of one model, at its answer
     crosscheck my_problem.py:build    a function that returns a cvxpy problem
+    crosscheck my_problem.py          its function build
 
     \b
     agrees  right, and every exact residual is small

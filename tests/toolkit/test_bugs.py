@@ -66,6 +66,8 @@ def test_constraints_columns_and_digits_are_dropped_while_the_verdict_stays() ->
 def test_a_budget_that_is_spent_leaves_the_whole_problem() -> None:
     report = bug_report(_crowd(), "CLARABEL", _judge_of_rows, {}, seconds=0.0)
     assert report.trials == 1
+    assert report.late
+    assert "Time ended the search for a smaller problem after 0 s." in report.script
     assert len(report.problem.constraints) == 4
 
 
@@ -129,6 +131,19 @@ def test_the_script_of_a_complex_lie_has_its_parts_and_a_denial_has_no_point() -
     assert "given infeasible    expected optimal" in denied
     assert "largest difference" not in denied
     assert SHOWN in denied
+
+
+def test_a_stored_answer_that_is_no_number_is_wrong_and_its_script_says_so() -> None:
+    x = cp.Variable(name="x")
+    check = crosscheck(cp.Problem(cp.Minimize(x), [x >= 1]), ["CLARABEL"], answers={"lie": Stored({"x": np.nan})})
+    assert check.verdicts["lie"].verdict == "WRONG"
+    script = check.bug("lie").script
+    printed = _printed(script)
+    assert "value       given nan    expected 1.0" in printed
+    assert SHOWN in printed
+    assert "is not shown" in _printed(
+        script.replace("x[[0]] = [nan]", "x[[0]] = 0.0").replace("value = nan", "value = 0")
+    )
 
 
 @pytest.mark.slow
