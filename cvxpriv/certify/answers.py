@@ -43,7 +43,7 @@ class Answer:
     `moved`: The largest move of a value into the domain.
     `measures`: Measurements of the problem as written, at the solver's own point.
     `cone`: Residuals of the cone program.
-    `bounded`: Whether the solver was given bounds that cvxpy found for variables of its own.
+    `altered`: Whether the solver was given bounds or an approximation of cvxpy's own.
     `certificate`: Certificate of a claim of infeasibility or unboundedness, checked.
     `ray`: The direction of a claim of unboundedness.
     `bound`: Certified bound on the optimum from the dual, in the sense of the problem: lower for a minimisation, upper
@@ -63,7 +63,7 @@ class Answer:
     moved: float = 0.0
     measures: Measures = UNMEASURED
     cone: ConeResiduals | None = None
-    bounded: bool = False
+    altered: bool = False
     certificate: Certificate | None = None
     ray: Values | None = None
     bound: float = NAN

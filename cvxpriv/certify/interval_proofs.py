@@ -19,7 +19,9 @@ def proof_of(case: Case) -> Interval:
         return Interval(why="mixed-integer problems are not worked out in fractions")
     why = "no solver has an answer that is near enough"
     for solution in attempts(case.declare().problem, ((solver, None) for solver in fallback_chain(None))):
-        if solution.z is not None and solution.status.startswith("infeasible"):
+        if solution.altered_by_cvxpy:
+            why = "cvxpy gives solvers bounds or an approximation of its own"
+        elif solution.z is not None and solution.status.startswith("infeasible"):
             if proved_infeasible(solution.program, solution.z):
                 return Interval(infeasible=True)
         elif solution.x is not None and solution.z is not None and solution.status == cp.OPTIMAL:

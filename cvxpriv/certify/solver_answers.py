@@ -152,7 +152,7 @@ def said(
         "solver": solver,
         "status": solution.status,
         "asked": asked,
-        "bounded": solution.bounded_by_cvxpy,
+        "altered": solution.altered_by_cvxpy,
         "certificate": solution.certificate,
         "unit": program.unit,
         "seconds": seconds,
@@ -272,9 +272,9 @@ def recalled(declaration: Declaration, name: str, stored: Stored) -> ConicSoluti
     x, z = stored.cone or (None, None)
     point = _fitting(name, spec.name, "point", x, program.c.shape)
     dual = _fitting(name, spec.name, "dual", z, program.b.shape)
-    direction, bounded = None if point is None else compiled.variables(point), compiled.bounded_by_cvxpy
+    direction, bounded = None if point is None else compiled.variables(point), compiled.altered_by_cvxpy
     parts = (program, point, dual, stored.status, None, None)
-    return ConicSolution(*parts, direction=direction, bounded_by_cvxpy=bounded)
+    return ConicSolution(*parts, direction=direction, altered_by_cvxpy=bounded)
 
 
 def _fitting(name: str, solver: str, what: str, vector: Any, wanted: tuple[int, ...]) -> Array | None:

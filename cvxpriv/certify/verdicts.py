@@ -130,8 +130,8 @@ def judge(answer: Answer, context: Context, tolerances: Tolerances) -> Verdict:
         measured = bool(far) or not answer.error
         return Verdict("WRONG" if claims and measured else "failed", ", and ".join([what, *far[:1]]))
     if claims and far:
-        given = answer.bounded and answer.residual <= tolerances.agree
-        blame = "; it solved what cvxpy gave it, with bounds that cvxpy found and may have wrong" if given else ""
+        given = answer.altered and answer.residual <= tolerances.agree
+        blame = "; it solved what cvxpy gave it, with bounds or an approximation of cvxpy's own" if given else ""
         return Verdict("WRONG", f"claims optimal to {answer.asked:.0e}, but {' and '.join(far[:2])}{blame}")
     useless = _findings(answer, context, _Limits(value, value, np.inf, value, claimed=True))
     if not claims and not proven and useless:

@@ -13,6 +13,9 @@ from cvxpy.atoms.pnorm import Pnorm
 from cvxpriv.kkt.jacobian_sets import DerivativeError, Local, broadcast_rows, intervals
 from cvxpriv.numerics.arrays import Array
 
+WELL_INSIDE = 1e-3
+"""Ratio of eigenvalues from which on the slope of a matrix's entropy is that of its neighbours to six digits."""
+
 
 def groups(atom: cp.Expression, shape: tuple[int, ...]) -> np.ndarray:
     """Return for each entry of an axis atom's argument (column-major) the entry of the result that it goes into."""
@@ -136,6 +139,14 @@ def _quad_form(atom: cp.Expression, values: Sequence[Array], kink: float, floor:
     return [Local.smooth(((P + P.T) @ x)[None]), Local.smooth(sp.coo_array((1, 0)))]
 
 
+def _von_neumann_entr(atom: cp.Expression, values: Sequence[Array], kink: float, floor: float) -> list[Local] | None:
+    """``-log X - I``; none beside a singular matrix, where the slope of a solver's point says nothing."""
+    eigenvalues, vectors = np.linalg.eigh(values[0])
+    if eigenvalues[0] <= WELL_INSIDE * eigenvalues[-1]:
+        return None
+    return [Local.smooth(-_flat((vectors * (1.0 + np.log(eigenvalues))) @ vectors.T)[None])]
+
+
 RULES: dict[type, Callable[[cp.Expression, Sequence[Array], float, float], list[Local] | None]] = {
     norm1: _norm1,
     Pnorm: _pnorm,
@@ -145,6 +156,7 @@ RULES: dict[type, Callable[[cp.Expression, Sequence[Array], float, float], list[
     cp.quad_over_lin: _quad_over_lin,
     GeoMean: _geo_mean,
     cp.QuadForm: _quad_form,
+    cp.von_neumann_entr: _von_neumann_entr,
 }
 
 

@@ -221,7 +221,7 @@ def test_a_problem_that_cvxpy_compiles_wrongly_is_wrong_and_the_solver_is_not_bl
     assert rows.loc["CLARABEL", "verdict"] == "agrees"  # no bound of HiGHS's program refutes it
     # A cvxpy that is mended gives HiGHS the problem itself; one that is not is named.
     right = abs(rows.loc["HIGHS", "objective"] - 5.75) < 1e-5
-    blame = "it solved what cvxpy gave it, with bounds that cvxpy found and may have wrong"
+    blame = "it solved what cvxpy gave it, with bounds or an approximation of cvxpy's own"
     assert alone.verdict == rows.loc["HIGHS", "verdict"] == ("agrees" if right else "WRONG")
     assert (blame in rows.loc["HIGHS", "reason"]) is not right
 

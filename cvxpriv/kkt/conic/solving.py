@@ -29,7 +29,7 @@ class ConicSolution:
     `error`: The reason why it gave up or the error that was raised, with the remedy, or ``""``.
     `raw`: The solver's own answer.
     `direction`: The entries of the user's variables in ``x``, by id, where the status is unbounded.
-    `bounded_by_cvxpy`: Whether the program holds bounds that cvxpy found for variables of its own: HiGHS is given such.
+    `altered_by_cvxpy`: Whether it may say something else than the problem: see `cvxpriv.kkt.conic.data.ConeData`.
     """
 
     program: ConeProgram
@@ -41,7 +41,7 @@ class ConicSolution:
     error: str = ""
     raw: object = field(default=None, repr=False)
     direction: Mapping[int, Array] | None = field(default=None, repr=False)
-    bounded_by_cvxpy: bool = False
+    altered_by_cvxpy: bool = False
 
     @cached_property
     def residuals(self) -> ConeResiduals | None:
@@ -55,8 +55,8 @@ class ConicSolution:
         """Return a certified lower bound of the minimisation from the returned dual."""
         if self.z is None:
             return LowerBound(None, "no certificate: the solver returned no dual")
-        if self.bounded_by_cvxpy:  # version 1.9.3 bounds 0 * inf by 0, and the hinge loss by 1 from both sides
-            return LowerBound(None, "no certificate: it would rest on bounds that cvxpy found, and may have wrong")
+        if self.altered_by_cvxpy:  # version 1.9.3 bounds 0 * inf by 0, and the hinge loss by 1 from both sides
+            return LowerBound(None, "no certificate: it would rest on bounds or an approximation of cvxpy's own")
         x = np.zeros(self.program.c.size) if self.x is None else self.x
         return lower_bound(self.program, x, self.z)
 
@@ -64,9 +64,9 @@ class ConicSolution:
     def certificate(self) -> Certificate | None:
         """Return the solver's proof of infeasibility or unboundedness, checked.
 
-        It is None where the solver claims neither, or either, and where it would rest on bounds that cvxpy found.
+        It is None where the solver claims neither, or either, and where it would rest on what cvxpy altered.
         """
-        if self.status == cp.settings.INFEASIBLE_OR_UNBOUNDED or self.bounded_by_cvxpy:
+        if self.status == cp.settings.INFEASIBLE_OR_UNBOUNDED or self.altered_by_cvxpy:
             return None
         if self.status.startswith("infeasible") and self.z is not None:
             return infeasibility(self.program, self.z)
@@ -122,7 +122,7 @@ def asked(
     except BaseException as error:  # a solver may raise anything, and a panic of one written in Rust is no Exception
         return ConicSolution(program, None, None, "failed", None, None, _describe(error), raw)
     own = str(told.status), told.attr.get("num_iters"), told.attr.get("solve_time")
-    return ConicSolution(program, x, z, *own, raw=raw, bounded_by_cvxpy=compiled.bounded_by_cvxpy)
+    return ConicSolution(program, x, z, *own, raw=raw, altered_by_cvxpy=compiled.altered_by_cvxpy)
 
 
 def attempts(
