@@ -23,7 +23,7 @@ from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.sizes import now
 from cvxpriv.solvers.chain import Attempt, Solution, Solved, solve
 from cvxpriv.solvers.isolation import Worker
-from cvxpriv.solvers.registry import DEFAULT_CHAIN, fallback_chain
+from cvxpriv.solvers.registry import DEFAULT_CHAIN, fallback_chain, solver_spec
 
 SHORTEST = 0.001
 """Least time for a call in seconds: within less nobody answers, and each try costs the start of a process."""
@@ -267,6 +267,8 @@ def _feasible(placed: Declaration) -> bool:
     return max(violations(placed.problem, placed.constraints).values(), default=0.0) <= FEASIBLE
 
 
+#: Least gap that solvers are asked for.
+CLOSEST = 1e-12
 #: Engine names as users write them.
 ENGINES = ("closed_form", "dcp", "checked")
 
@@ -278,10 +280,17 @@ def engine_named(
     tolerance: float | None = None,
     time_limit: float | None = None,
     isolate: float | None = None,
+    residual: float | None = None,
 ) -> Engine:
-    """Return the engine that a user names; an engine object passes through."""
+    """Return the engine that a user names; an engine object passes through.
+
+    `residual`: The KKT residual that the passes have to reach. A minimiser is only as good as the root of its gap: the
+    usual solvers are asked for a gap of its square where that is less than their own.
+    """
     engine: Engine
     chain = DEFAULT_CHAIN if solver is None else fallback_chain(solver)
+    if residual is not None and solver is None and residual**2 < solver_spec(chain[0]).tolerance:
+        tolerance = max(residual**2, CLOSEST)
     dcp = DCP(chain, tolerance, elsewhere=None if isolate is None else Elsewhere(isolate))
     match name:
         case str("dcp"):  # str first: an array compared with a name has no truth value

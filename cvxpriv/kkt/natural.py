@@ -226,19 +226,41 @@ def proximal_steps(parts: Parts, frozen: Array, below: Array, above: Array, floo
         below_, above_ = slopes(parts, frozen, step, floor)
         return np.where(direction < 0, -(below_ + offset + step), above_ + offset + step)
 
-    return direction * _first_not_negative(left, reach)
+    size = np.abs(frozen) + np.abs(offset) + _sizes(parts, frozen.size, floor)
+    return direction * _first_not_negative(left, reach, size, _kinks(parts, direction))
 
 
-def _first_not_negative(left: Callable[[Array], Array], reach: Array) -> Array:
+def _kinks(parts: Parts, direction: Array) -> Array:
+    """Return each coordinate's distance to its nearest kink in its direction; inf where there is none."""
+    nearest = np.full(direction.size, np.inf)
+    with np.errstate(all="ignore"):
+        for term in (one for one in parts.terms if one.rule in KINKED):
+            (value, tilt), *others = zip(term.values, term.tilts, strict=True)
+            apart, closing = (value - others[0][0], tilt - others[0][1]) if others else (value, tilt)
+            distance = -apart / closing * direction[term.coordinate]
+            np.minimum.at(nearest, term.coordinate, np.where(distance > 0.0, distance, np.inf))
+    return nearest
+
+
+def _sizes(parts: Parts, count: int, floor: float) -> Array:
+    """Return the sum of the sizes of the terms' slopes along each coordinate, of which rounding is a part."""
+    total, still = np.zeros(count), np.zeros(count)
+    for term in parts.terms:
+        below, above = (np.where(np.isfinite(one), np.abs(one), 0.0) for one in term.slopes(still, floor))
+        total += np.bincount(term.coordinate, np.maximum(below, above), minlength=count)
+    return total
+
+
+def _first_not_negative(left: Callable[[Array], Array], reach: Array, size: Array, kinks: Array) -> Array:
     """Return where each of some increasing functions ceases to be negative, at most at its reach.
 
-    First where the chord of the bracket is zero, which is the answer itself for a quadratic. Then pairs of points: the
-    middle, of logarithms while the bracket spans more than a factor of four, and Ridders' point beside it, or one near
-    the far end where the function is infinite. A value that is rounding, beside the function's first one, is zero.
+    First where the chord of the bracket is zero, which is the answer itself for a quadratic, and on both sides of the
+    nearest kink. Then pairs of points: the middle, of logarithms while the bracket spans more than a factor of four,
+    and Ridders' point beside it, or one near the far end where the function is infinite. A value that is rounding,
+    beside the sizes of its terms, is zero.
     """
     near, far = np.zeros(reach.size), reach
     at_near, at_far = left(near), left(far)
-    size = np.where(np.isfinite(at_near), np.abs(at_near), 0.0)
     near = np.where(at_far < 0.0, far, near)
 
     def narrowed(point: Array) -> tuple[Array, Array]:
@@ -254,6 +276,8 @@ def _first_not_negative(left: Callable[[Array], Array], reach: Array) -> Array:
 
     with np.errstate(all="ignore"):
         narrowed(near + (far - near) * (at_near / (at_near - at_far)))
+        for beside_kink in (1.0 - SHARP, 1.0 + SHARP) if np.isfinite(kinks).any() else ():
+            narrowed(kinks * beside_kink)
         for _ in range(HALVINGS):
             if (far - near <= SHARP * far).all():
                 break

@@ -198,7 +198,7 @@ class AlternatingModel(MechanismModel[AlternatingRun]):
         """
         begun = time.perf_counter()
         require_callback(callback, n_jobs)
-        who = engine_named(engine, solver=solver, time_limit=time_limit, isolate=isolate)
+        who = engine_named(engine, solver=solver, time_limit=time_limit, isolate=isolate, residual=tol)
         given = given_starts(init)
         count = len(given) or (STARTS if starts is None else starts)
         size = self.size(engine=who.name, starts=count, max_iter=max_iter, time_limit=time_limit)

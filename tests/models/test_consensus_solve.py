@@ -125,6 +125,15 @@ class TestEngines:
         assert dcp.parameters == pytest.approx(checked.parameters, abs=1e-5)
         assert np.array_equal(dcp.parameters == 0.0, checked.parameters == 0.0)
 
+    @pytest.mark.slow
+    @pytest.mark.parametrize("seed", [0, 1])
+    def test_cone_solvers_are_asked_for_what_the_residual_needs(self, seed: int) -> None:
+        rng = np.random.default_rng(seed)  # with a gap of 1e-10 the residual stays at 1e-6
+        rows = rng.normal(size=(60, 6))
+        y = np.sign(rows @ rng.normal(size=6) + 0.5 * rng.normal(size=60))
+        parts = [(rows[k : k + 20], y[k : k + 20]) for k in (0, 20, 40)]
+        assert RecycledADMM(nx.complete_graph(3), parts, reg=1.0).solve(engine="dcp", max_iter=100).converged
+
     def test_every_block_is_certified_at_the_final_point(self) -> None:
         report = model().solve(method="r-admm", eta=0.7).certify(nodes=2)
         assert report.table["case"].nunique() == 2

@@ -181,7 +181,7 @@ class ADMMSharing(LearningModel):
         A keyboard interrupt returns the last pass, with `converged` False where it is not.
         """
         require_callback(callback, n_jobs)
-        who = engines.engine_named(engine, solver=solver, time_limit=time_limit, isolate=isolate)
+        who = engines.engine_named(engine, solver=solver, time_limit=time_limit, isolate=isolate, residual=tol)
         exact, several = who.name == "closed_form", self.problem.parties + 1
         size = self._size(max_iter or MAX_ITER, blocks=several, starts=starts or 1, exact=exact)
         require_feasible(size.within(time_limit), oversize)

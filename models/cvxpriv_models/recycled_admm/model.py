@@ -164,7 +164,7 @@ class RecycledADMM(LearningModel):
         A keyboard interrupt returns the last pass, with `converged` False where it is not.
         """
         require_callback(callback, n_jobs)
-        who = engines.engine_named(engine, solver=solver, time_limit=time_limit, isolate=isolate)
+        who = engines.engine_named(engine, solver=solver, time_limit=time_limit, isolate=isolate, residual=tol)
         problem, exact = self.problem, who.name == "closed_form"
         size = self._size(max_iter or MAX_ITER, planned=problem.nodes, starts=starts or 1, exact=exact)
         require_feasible(size.within(time_limit), oversize)
