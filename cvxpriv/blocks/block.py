@@ -8,6 +8,7 @@ two runs (`cvxpriv.blocks.engines`).
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -139,7 +140,11 @@ class Block:
         key = (structure, solver)
         if key not in self._compiled:
             _make_room(self._compiled)
-            self._compiled[key] = self._declare(structure)
+            declaration = self.declare(structure)
+            for name, constraint in self.constraints:
+                declaration = with_constraint(declaration, self.name, name, constraint)
+            require_dcp(self.name, declaration)
+            self._compiled[key] = declaration
         return self._compiled[key]
 
     def solve(
@@ -210,8 +215,7 @@ class Block:
             if program is not None:
                 answers[name] = answer = program.solve(parameters)
                 return Attempt(name, answer.status, answer.seconds, answer.iterations, answer.message)
-            for key, value in parameters.items():
-                placed[name].parameters[key].value = value
+            placed[name].give(parameters, {})
             return try_solver(placed[name].problem, name, full, symbolic=placed[name].symbolic)
 
         def read(name: str) -> Solved:
@@ -220,15 +224,11 @@ class Block:
                 raw[name] = declaration.values(), float(declaration.problem.value)
             else:
                 raw[name] = answer.values, answer.objective
-            for key, value in raw[name][0].items():
-                declaration.variables[key].value = value
-            for key, value in parameters.items():
-                declaration.parameters[key].value = value
-            require_usable(declaration, raw[name][0], tolerance or 0.0)
-            values = self.repair(raw[name][0], view)
-            own = {key: raw[name][0][key] for keys in declaration.brought.values() for key in keys}
-            for key, value in {**own, **values}.items():
-                declaration.variables[key].value = value
+            found, _ = raw[name]
+            declaration.give(parameters, found)
+            require_usable(declaration, found, tolerance or 0.0)
+            values = self.repair(found, view)
+            declaration.give({}, values)  # variables that constraints brought along keep what was found
             duals = declaration.duals() if answer is None else answer.duals
             return values, duals, float(declaration.objective.value)
 
@@ -239,8 +239,7 @@ class Block:
     def _refuse_conflict(self, view: Values, chain: tuple[str, ...], failure: SolverFailure) -> None:
         """Raise if the constraints are what no solution can satisfy."""
         declaration = self.declaration(self.structure(view), chain[0])
-        for key, value in self.parameters(view).items():
-            declaration.parameters[key].value = value
+        declaration.give(self.parameters(view), {})
         if (conflict := explain(declaration, chain)) is not None:
             raise ModelError(f"block {self.name!r}: {conflict}") from failure
 
@@ -255,14 +254,11 @@ class Block:
             self._programs[key] = None
         elif self._programs[key] is None:
             declaration = self.declaration(structure, solver)
-            if not declaration.symbolic:
-                self._programs[key] = NO_FAST_PATH
-                return None
+            self._programs[key] = NO_FAST_PATH
             names = {kind: getattr(declaration, kind) for kind in ("variables", "parameters", "constraints")}
-            try:
-                self._programs[key] = FastProblem(declaration.problem, solver, options, **names)
-            except ModelError:
-                self._programs[key] = NO_FAST_PATH
+            with suppress(ModelError):
+                if declaration.symbolic:
+                    self._programs[key] = FastProblem(declaration.problem, solver, options, **names)
         program = self._programs[key]
         return program if isinstance(program, FastProblem) else None
 
@@ -296,10 +292,7 @@ class Block:
         values = self.embed(point, at)
         at = self.cut_at(values, at)
         declaration = self.declaration(self.structure(at), solver)
-        for name, value in self.parameters(at).items():
-            declaration.parameters[name].value = value
-        for name, value in values.items():
-            declaration.variables[name].value = value
+        declaration.give(self.parameters(at), values)
         if declaration.brought:
             give_values(declaration)
         return declaration
@@ -307,10 +300,3 @@ class Block:
     def cut_at(self, values: Values, view: Values) -> Values:
         """Return one start of the state with cuts at the variables' values; as it is where the block has no cuts."""
         return view if self.refinement is None else {**view, **self.refinement.refine(values, view)}
-
-    def _declare(self, structure: Hashable) -> Declaration:
-        declaration = self.declare(structure)
-        for name, constraint in self.constraints:
-            declaration = with_constraint(declaration, self.name, name, constraint)
-        require_dcp(self.name, declaration)
-        return declaration

@@ -118,6 +118,12 @@ class Declaration:
         )
         return parameters * variables <= LARGEST_TENSOR
 
+    def give(self, parameters: Values, variables: Values) -> None:
+        """Set the values of Parameters and variables by name."""
+        for several, values in ((self.parameters, parameters), (self.variables, variables)):
+            for name, value in values.items():
+                several[name].value = value
+
     def values(self) -> dict[str, Array]:
         """Return the variables' current values by name."""
         return {name: _dense(variable.value) for name, variable in self.variables.items()}

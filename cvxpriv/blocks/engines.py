@@ -287,24 +287,19 @@ def engine_named(
     `residual`: The KKT residual that the passes have to reach. A minimiser is only as good as the root of its gap: the
     usual solvers are asked for a gap of its square where that is less than their own.
     """
-    engine: Engine
     chain = DEFAULT_CHAIN if solver is None else fallback_chain(solver)
     if residual is not None and solver is None and residual**2 < solver_spec(chain[0]).tolerance:
         tolerance = max(residual**2, CLOSEST)
     dcp = DCP(chain, tolerance, elsewhere=None if isolate is None else Elsewhere(isolate))
-    match name:
-        case str("dcp"):  # str first: an array compared with a name has no truth value
-            engine = dcp
-        case str("closed_form"):
-            engine = ClosedForm(dcp)
-        case str("checked"):
-            engine = Checked(dcp)
-        case str():
-            raise ModelError(f"engine={shown(name)} is not an engine: {suggest(name, ENGINES)}")
-        case _ if not hasattr(name, "solve"):
+    known: dict[str, Engine] = {"closed_form": ClosedForm(dcp), "dcp": dcp, "checked": Checked(dcp)}
+    if not isinstance(name, str):
+        if not hasattr(name, "solve"):
             raise ModelError(f"engine={shown(name)} is not an engine: pass one of {', '.join(ENGINES)}, or an Engine")
-        case _ if isolate is not None:
+        if isolate is not None:
             raise ModelError(f"isolate={shown(isolate)} goes with engines by name: pass one of {', '.join(ENGINES)}")
-        case _:
-            engine = name
+        engine = name
+    elif name in known:
+        engine = known[name]
+    else:
+        raise ModelError(f"engine={shown(name)} is not an engine: {suggest(name, ENGINES)}")
     return engine if time_limit is None else Until(engine, now() + time_limit)

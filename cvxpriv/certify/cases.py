@@ -110,8 +110,7 @@ def cases_of(target: Target, at: Values | None = None, place: Place = HERE) -> l
 def declared(block: Block, view: Values) -> Declaration:
     """Return a block's problem at a state, compiled anew, with its Parameters set."""
     declaration = replace(block).declaration(block.structure(view))  # a copy compiles its own
-    for name, value in block.parameters(view).items():
-        declaration.parameters[name].value = value
+    declaration.give(block.parameters(view), {})
     return declaration
 
 

@@ -6,7 +6,7 @@ the formula is printed beside each name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -291,7 +291,10 @@ class FDivergence:
         return np.asarray(self.f(t) - t * slope), slope
 
     def _read_off(self, argument: str, of: Function, direction: int) -> float:
-        found = _limit(of, direction)
+        """Return the limit of a monotone function for its argument to 0 (direction -1) or to infinity (+1)."""
+        places = (np.array([10.0 ** (direction * power)]) for power in DISTANCES)
+        with np.errstate(all="ignore"):
+            found = limit_of((float(np.asarray(of(at), dtype=float)[0]) for at in places), SETTLED)
         if np.isnan(found):
             far = 10.0 ** (direction * DISTANCES[-1])
             raise ModelError(
@@ -330,15 +333,3 @@ def _difference(of: Function, t: Array) -> Array:
     step = STEP_FIRST * t
     with np.errstate(over="ignore", invalid="ignore"):
         return np.asarray((of(t + step) - of(t - step)) / (2.0 * step))
-
-
-def _limit(of: Function, direction: int) -> float:
-    """Return the limit of a monotone function for its argument to 0 (direction -1) or to infinity (+1)."""
-
-    def values() -> Iterator[float]:
-        for power in DISTANCES:
-            with np.errstate(all="ignore"):
-                found = of(np.array([10.0 ** (direction * power)]))
-            yield float(np.asarray(found, dtype=float)[0])
-
-    return limit_of(values(), SETTLED)

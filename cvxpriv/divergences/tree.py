@@ -7,12 +7,20 @@ term, equal bases one power, and 2 (t + 1) the same as 2 t + 2. Nothing is expan
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Node:
     """A part of f. Its hash is computed once: trees are looked up at every evaluation."""
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, Node)
+            and type(self) is type(other)
+            and hash(self) == hash(other)
+            and self.__getstate__() == other.__getstate__()
+        )
 
     def __hash__(self) -> int:
         held = self.__dict__.get("hash")
@@ -25,50 +33,40 @@ class Node:
         return {name: value for name, value in self.__dict__.items() if name != "hash"}  # another process hashes anew
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Number(Node):
     """An exact rational number."""
 
     value: Fraction
 
-    __hash__ = Node.__hash__
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Leaf(Node):
     """The variable t, or pi."""
 
     name: str
 
-    __hash__ = Node.__hash__
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sum(Node):
     """sum coefficient * node; the node of a constant is `ONE`. One term with a coefficient is a sum, too."""
 
     terms: tuple[tuple[Node, Fraction], ...]
 
-    __hash__ = Node.__hash__
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Product(Node):
     """prod base ** exponent; an exponent is a node without t."""
 
     factors: tuple[tuple[Node, Node], ...]
 
-    __hash__ = Node.__hash__
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Call(Node):
     """exp, log, abs, max or min of arguments."""
 
     name: str
     arguments: tuple[Node, ...]
-
-    __hash__ = Node.__hash__
 
 
 T, PI = Leaf("t"), Leaf("pi")
@@ -112,11 +110,8 @@ def multiply(*nodes: Node) -> Node:
     if not coefficient:
         return ZERO
     folded = [(base, exponent) for base, exponent in factors.items() if exponent != ZERO]
-    rational = [
-        (base, exponent) for base, exponent in folded if isinstance(base, Number) and isinstance(exponent, Number)
-    ]
-    for base, exponent in rational:
-        if exponent.value.denominator == 1:
+    for base, exponent in tuple(folded):
+        if isinstance(base, Number) and isinstance(exponent, Number) and exponent.value.denominator == 1:
             coefficient *= base.value**exponent.value.numerator
             folded.remove((base, exponent))
     if len(folded) == 1 and folded[0][1] == ONE:
@@ -132,7 +127,7 @@ def power(base: Node, exponent: Node) -> Node:
         return call("exp", multiply(exponent, call("log", base)))
     coefficient, parts = _factors(base)
     whole = isinstance(exponent, Number) and exponent.value.denominator == 1
-    even = whole and isinstance(exponent, Number) and exponent.value % 2 == 0
+    even = _even(exponent)
     if (coefficient < 0 and not whole) or not coefficient:
         return Product(((base, exponent),))
     made = [_raised(Number(abs(coefficient)), exponent)]
@@ -141,14 +136,17 @@ def power(base: Node, exponent: Node) -> Node:
             inner = scaled(-1, inner)
         if whole or positive(inner):
             made.append(_raised(inner, multiply(old, exponent)))
-        elif isinstance(old, Number) and old.value.denominator == 1 and old.value % 2 == 0:
+        elif _even(old):
             made.append(_raised(call("abs", inner), multiply(old, exponent)))
         elif nonnegative(inner) and nonnegative(exponent):
             made.append(_raised(inner, multiply(old, exponent)))
         else:
             made.append(Product(((power(inner, old), exponent),)))
-    odd = coefficient < 0 and not even
-    return scaled(-1 if odd else 1, multiply(*made))
+    return scaled(-1 if coefficient < 0 and not even else 1, multiply(*made))
+
+
+def _even(exponent: Node) -> bool:
+    return isinstance(exponent, Number) and exponent.value % 2 == 0
 
 
 def call(name: str, *arguments: Node) -> Node:
@@ -183,20 +181,18 @@ def with_nodes(node: Node, change: Callable[[Node], Node | None]) -> Node:
     return node
 
 
-@lru_cache(maxsize=4096)
 def positive(node: Node) -> bool:
     """Return whether the form of a node shows that it is > 0 for every t > 0."""
-    return _signed(node, strictly=True)
+    return _signed(node, True)
 
 
-@lru_cache(maxsize=4096)
 def nonnegative(node: Node) -> bool:
     """Return whether the form of a node shows that it is >= 0 for every t > 0."""
-    return _signed(node, strictly=False)
+    return _signed(node, False)
 
 
+@lru_cache(maxsize=8192)
 def _signed(node: Node, strictly: bool) -> bool:
-    sure = positive if strictly else nonnegative
     if isinstance(node, Number):
         return node.value > 0 or (not strictly and node.value == 0)
     if isinstance(node, Leaf):
@@ -206,25 +202,17 @@ def _signed(node: Node, strictly: bool) -> bool:
         return rest and (not strictly or any(positive(term) for term, _ in node.terms))
     if isinstance(node, Product):
         return all(
-            positive(base)
-            or (not strictly and nonnegative(base) and nonnegative(exponent))
-            or (
-                not strictly
-                and isinstance(exponent, Number)
-                and exponent.value.denominator == 1
-                and exponent.value % 2 == 0
-            )
+            positive(base) or (not strictly and (_even(exponent) or (nonnegative(base) and nonnegative(exponent))))
             for base, exponent in node.factors
         )
     assert isinstance(node, Call)
     if node.name == "exp":
         return True
     if node.name == "log":
-        inner = node.arguments[0]
-        return sure(add(inner, Number(Fraction(-1))))
+        return _signed(add(node.arguments[0], Number(Fraction(-1))), strictly)
     if node.name == "abs":
         return not strictly
-    return (any if node.name == "max" else all)(sure(one) for one in node.arguments)
+    return (any if node.name == "max" else all)(_signed(one, strictly) for one in node.arguments)
 
 
 def _children(node: Node) -> Iterable[Node]:
@@ -274,8 +262,8 @@ def _raised(base: Node, exponent: Node) -> Node:
             return Number(base.value**exponent.value.numerator)
     if isinstance(base, Call) and base.name == "exp":
         return call("exp", multiply(base.arguments[0], exponent))
-    even = isinstance(exponent, Number) and exponent.value.denominator == 1 and exponent.value % 2 == 0
-    return Product(((base.arguments[0] if even and isinstance(base, Call) and base.name == "abs" else base, exponent),))
+    bare = base.arguments[0] if _even(exponent) and isinstance(base, Call) and base.name == "abs" else base
+    return Product(((bare, exponent),))
 
 
 def _exp(argument: Node) -> Node:
@@ -317,13 +305,9 @@ def _extreme(name: str, *arguments: Node) -> Node:
     if len(numbers) > 1:
         least = max(numbers) if name == "max" else min(numbers)
         parts = [part for part in parts if not isinstance(part, Number)] + [Number(least)]
-    if (
-        name == "max"
-        and numbers
-        and max(numbers) <= 0
-        and any(nonnegative(part) for part in parts if not isinstance(part, Number))
-    ):
-        parts = [part for part in parts if not isinstance(part, Number)]
+    others = [part for part in parts if not isinstance(part, Number)]
+    if name == "max" and numbers and max(numbers) <= 0 and any(map(nonnegative, others)):
+        parts = others
     return parts[0] if len(parts) == 1 else Call(name, tuple(sorted(parts, key=repr)))
 
 
@@ -331,6 +315,6 @@ _CALLS: dict[str, Callable[..., Node]] = {
     "exp": _exp,
     "log": _log,
     "abs": _abs,
-    "max": lambda *arguments: _extreme("max", *arguments),
-    "min": lambda *arguments: _extreme("min", *arguments),
+    "max": partial(_extreme, "max"),
+    "min": partial(_extreme, "min"),
 }

@@ -166,7 +166,8 @@ class AlternatingModel(MechanismModel[AlternatingRun]):
         return self
 
     def blocks(self) -> dict[str, Block]:
-        return {block.name: self._constrained(block) for block in self.steps()}
+        asked = {True: self.constraints, False: ()}
+        return {block.name: block.constrained(asked["mechanism" in block.writes]) for block in self.steps()}
 
     @declared
     def solve(
@@ -251,7 +252,11 @@ class AlternatingModel(MechanismModel[AlternatingRun]):
 
     def along(self, points: Iterable[float] | int) -> list[Self]:
         """See `MechanismModel`. A number n stands for 1/n, 2/n, ..., 1 of the model's own value."""
-        return [self._at(point) for point in self._points(points)]
+        named = [{**self.options, self.curve_option: point} for point in self._points(points)]
+        several = [type(self)(self.table, **options) for options in named]
+        for one in several:
+            one.constraints = self.constraints
+        return several
 
     def curve(self, points: CurvePoints = 20, **options: Any) -> pd.DataFrame:
         """Return the best run's figures at each value of `curve_option`."""
@@ -276,9 +281,6 @@ class AlternatingModel(MechanismModel[AlternatingRun]):
         for block in self.blocks().values():
             block.declaration()
 
-    def _constrained(self, block: Block) -> Block:
-        return block.constrained(self.constraints if "mechanism" in block.writes else ())
-
     def _measured(self, state: Values) -> dict[str, Array]:
         named = measured_each(self.figures)(state)
         return {**named, "objective": next(iter(named.values()))}
@@ -295,11 +297,6 @@ class AlternatingModel(MechanismModel[AlternatingRun]):
 
     def _points(self, points: Iterable[float] | int) -> list[float]:
         return curve_points(points, float(self.options[self.curve_option]))
-
-    def _at(self, point: float) -> Self:
-        other = type(self)(self.table, **{**self.options, self.curve_option: point})
-        other.constraints = self.constraints
-        return other
 
 
 @dataclass(frozen=True)
