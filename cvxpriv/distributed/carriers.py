@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Protocol
 
-from cvxpriv.distributed.messages import REFUSAL, Message, Vocabulary
+from cvxpriv.distributed.kinds import REFUSAL
+from cvxpriv.distributed.messages import Message, Vocabulary
 from cvxpriv.errors import DataError, ModelError, PartyError, PrivacyError
 from cvxpriv.numerics.later import pd
 
@@ -73,7 +74,10 @@ class Role(Protocol):
     """A party's part in a run: it says what it has, and answers messages."""
 
     vocabulary: Vocabulary
-    sizes: Mapping[str, int]
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """The lengths that vectors refer to by name."""
 
     def hello(self) -> Message:
         """Return the party's first message."""

@@ -12,6 +12,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
+from cvxpriv_models.admm_sharing.apart import SharingApart
 from cvxpriv_models.recycled_admm import model as face
 from cvxpriv_models.recycled_admm.apart import ConsensusApart
 from cvxpriv_models.recycled_admm.apart_messages import SPOKEN
@@ -484,3 +485,13 @@ def test_what_does_not_fit_is_refused() -> None:
     role = roles_of(shards)["n0"]
     with pytest.raises(PartyError, match="no run has begun"):
         role.answer(Message("odd", {"pass": np.ones(1), "f": np.zeros(4), "eta": np.ones(2)}))
+
+
+@pytest.mark.parametrize("model", [ConsensusApart, SharingApart])
+def test_each_message_of_a_pass_says_of_which_run_it_is_and_a_party_answers_it(
+    model: type[ConsensusApart] | type[SharingApart],
+) -> None:
+    asked = [kind for kind in model.spoken.kinds.values() if kind.answer and "pass" in kind.vectors]
+    assert {kind.run for kind in asked} == {"exact", "private", "release"}
+    assert [kind.name for kind in asked if kind.run == "release"] == ["release"]
+    assert all(callable(getattr(model.party, f"_{kind.name.replace('-', '_')}")) for kind in asked)

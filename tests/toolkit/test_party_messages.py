@@ -19,7 +19,8 @@ from cvxpriv.distributed.alignment import common_rows, digests
 from cvxpriv.distributed.checkpoint import FILE, Checkpoint, hold, read_checkpoint, write_checkpoint
 from cvxpriv.distributed.flight_holder import place_of, seconds_of
 from cvxpriv.distributed.keys import add_member, create_team, keys_in
-from cvxpriv.distributed.messages import PROTOCOL, Envelope, Kind, Message, Text, Vector, Vocabulary
+from cvxpriv.distributed.kinds import Kind, Text, Vector
+from cvxpriv.distributed.messages import PROTOCOL, Envelope, Message, Vocabulary
 from cvxpriv.distributed.participant import Allowance, Participant
 from cvxpriv.errors import DataError, MessageRefused, PartyError
 

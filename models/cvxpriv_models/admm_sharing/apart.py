@@ -9,7 +9,6 @@ are told to go back.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar
 
@@ -19,8 +18,8 @@ from numpy.typing import ArrayLike
 from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.distributed.alignment import aligned
 from cvxpriv.distributed.carriers import Carrier
-from cvxpriv.distributed.messages import Message, Vocabulary
-from cvxpriv.distributed.orchestrator import Orchestrator, numbers
+from cvxpriv.distributed.messages import Vocabulary
+from cvxpriv.distributed.orchestrator import numbers
 from cvxpriv.errors import ModelError
 from cvxpriv.learning.labels import require_public_classes, signed_labels
 from cvxpriv.learning.learning_model import finite_run
@@ -34,13 +33,14 @@ from cvxpriv.runs import shared_options as shared
 from cvxpriv.runs.options import Option, declared
 from cvxpriv.schedules.history import Context, History, Never
 from cvxpriv.schedules.running import run as run_schedule
-from cvxpriv.schedules.steps import AnyStep, Draw, Loop, Sweep, Update
+from cvxpriv.schedules.steps import AnyStep, Draw, Loop, Sweep
 
 from . import algorithm, blocks, kkt, mechanism, options
 from .accelerated import Following, default_rho, may_follow
 from .algorithm import LOOP
 from .apart_messages import SPOKEN
 from .apart_party import Allowance, SharingParty
+from .apart_pass import Asked, Together
 from .assumptions import require_guarantee
 from .bounds import ADJACENCIES
 from .labels import LABELS
@@ -59,7 +59,7 @@ MAX_ITER = 2000
 
 
 @door
-class SharingApart(Orchestrator):
+class SharingApart(Asked):
     """A fit whose columns are with parties in processes of their own, and whose labels are here.
 
     Parameters
@@ -171,8 +171,8 @@ class SharingApart(Orchestrator):
         settings = Settings(scheme.name, "closed_form", weight, False, limit, tol, follow, gap=asked)
         context = Context(ClosedForm(), History(), with_bar(callback, settings.max_iter, "passes", progress))
         with self.saved_if_lost(save):
-            self._start("begin", scheme, weight, TALL)
-            together = _Together(self, scheme, asked)
+            self.start("begin", scheme, weight, TALL)
+            together = Together(self, scheme, asked)
             steps: list[AnyStep] = [together.update(), blocks.centre(problem, scheme), blocks.dual(problem, scheme)]
             following = Following(problem, scheme, None) if follow else None
             limits = algorithm.stopping(tol, asked), settings.max_iter, together.measure
@@ -224,22 +224,8 @@ class SharingApart(Orchestrator):
         with self.saved_if_lost(save):
             return self._released(scheme, settings, context)
 
-    def _start(
-        self, kind: str, scheme: Scheme, rho: float, height: float, texts: Mapping[str, str] = {}, **more: float
-    ) -> dict[str, Message]:
-        """Begin a run at every party; the column of an intercept is with the first one."""
-        parties, told = self.problem.parties, {"method": scheme.name, "penalty": self.penalty, **texts}
-        own = [{"intercept": height if self.intercept and place == 0 else 0.0} for place in range(parties)]
-        return self.begin(kind, told, own, rho=rho, lam=self.problem.lam, parties=parties, **more)
-
-    def aim(self, kind: str, scheme: Scheme, view: Values, turn: int) -> dict[str, Message]:
-        """Ask every party for a pass: it gets the target of its share, and the dual."""
-        parties, total = self.problem.parties, blocks.total_share(view, self.problem.parties)[0]
-        targets = (scheme.target(view[f"v/{m}"][0], total, view["z"][0], parties) for m in range(parties))
-        return self.ask(kind, own=[{"target": target, "y": view["y"][0]} for target in targets], turn=turn)
-
     def _finished(
-        self, state: Values, together: _Together, context: Context, settings: Settings, begun: float
+        self, state: Values, together: Together, context: Context, settings: Settings, begun: float
     ) -> SharingApartRun:
         problem, passes = self.problem, int(context.reports[LOOP].iterations[0])
         found = together.residuals(state)
@@ -267,12 +253,11 @@ class SharingApart(Orchestrator):
         given = self.problem
         problem = with_flipped(given, settings, context)
         release = release_of(problem, scheme, settings, constrained=False)
-        limits = {
-            name: one if np.isfinite(one := getattr(settings, name)) else 0.0 for name in ("clip", "clip_entries")
-        }
-        limits |= {"mu": release.mu, "releases": settings.max_iter}
+        asked: dict[str, float] = {"mu": release.mu, "releases": settings.max_iter}
+        for name, clip in (("clip", settings.clip), ("clip_entries", settings.clip_entries)):
+            asked[name] = clip if np.isfinite(clip) else 0.0
         texts = {"adjacency": settings.adjacency}
-        answers = self._start("begin-private", scheme, settings.rho, 1.0, texts, **limits)
+        answers = self.start("begin-private", scheme, settings.rho, 1.0, texts, **asked)
         settings = replace(settings, bounds=tuple(bound or float("inf") for bound in numbers(answers, "bound")))
         centre, dual = mechanism.public_centre(problem, scheme)
         shrinking = [mechanism.shrinking(problem, m) for m in range(problem.parties)] if release.shrink else []
@@ -303,53 +288,6 @@ class SharingApart(Orchestrator):
         reads = mechanism.public_entries(self.problem) | {"passes"}
         writes = frozenset(f"{name}/{m}" for name in ("v", "noise", "sensitivity", "kept") for m in parties)
         return Draw("v", released, reads, writes, [release.entry(m) for m in parties])
-
-
-class _Together:
-    """The step of all parties at once, asked one pass ahead."""
-
-    def __init__(self, fit: SharingApart, scheme: Scheme, gap: float) -> None:
-        self.fit, self.scheme, self.problem, self.gap = fit, scheme, fit.problem, gap
-        self.asked, self.told = 0, np.zeros(0)
-        self.ahead: dict[str, Message] | None = None
-        self.figures: dict[str, Message] = {}
-
-    def update(self) -> Update:
-        """Return the step that brings the parties' shares of this pass."""
-        reads = mechanism.public_entries(self.problem)
-        return Update("parties", self._shares, reads, frozenset(f"v/{m}" for m in range(self.problem.parties)))
-
-    def _shares(self, view: Values) -> Values:
-        answers = self.ahead if self.ahead is not None else self._ask(view)
-        self.ahead = None
-        return {f"v/{m}": answer.vectors["share"][None] for m, answer in enumerate(answers.values())}
-
-    def _ask(self, view: Values) -> dict[str, Message]:
-        fit = self.fit
-        if view["rho"].ndim == 2 and view["rho"] is not self.told:
-            self.told = view["rho"]
-            fit.ask("weigh", opening=True, rho=view["rho"][0])
-        fit.done, fit.latest = self.asked, dict(view)
-        self.asked += 1
-        return fit.aim("step", self.scheme, view, self.asked)
-
-    def measure(self, state: Values) -> dict[str, Array]:
-        """Return the figures of a state, as `algorithm.measure` does; the parties then have begun the next pass."""
-        self.ahead = self.figures = self._ask(state)
-        view = single(state, 0)
-        found = self.residuals(view)
-        figures = algorithm.figures_of(self.problem, found, self.objective(view), view, self.gap)
-        return {name: np.array([value]) for name, value in figures.items()}
-
-    def residuals(self, view: Values) -> kkt.SharingResiduals:
-        """Return the residuals of the state that was measured last."""
-        stationarity, pulled = (numbers(self.figures, name) for name in ("stationarity", "pulled"))
-        return kkt.residuals_of_parts(self.problem, view, stationarity, pulled)
-
-    def objective(self, view: Values) -> float:
-        """Return the objective of the state that was measured last."""
-        fit = self.problem.fit_value(blocks.total_share(view, self.problem.parties))
-        return fit + self.problem.weighted(numbers(self.figures, "penalty"))
 
 
 def _at_once(method: str | None, *, direct: bool = False) -> Scheme:

@@ -4,7 +4,8 @@ The vocabulary is the statement of what crosses: `docs/tutorials/parties.md` pri
 a run has nothing else.
 """
 
-from cvxpriv.distributed.messages import PASS, Text, Vector, Vocabulary, exchange
+from cvxpriv.distributed.kinds import PASS, Text, Vector, exchange
+from cvxpriv.distributed.messages import Vocabulary
 
 from .bounds import ADJACENCIES
 from .schemes import SCHEMES

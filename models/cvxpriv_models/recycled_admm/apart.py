@@ -6,7 +6,8 @@ it there, follows the multipliers, which are a function of what was published, t
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -15,27 +16,27 @@ from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.distributed.carriers import Carrier
 from cvxpriv.distributed.messages import Message, Vocabulary
 from cvxpriv.distributed.orchestrator import Orchestrator, numbers, stacked
-from cvxpriv.errors import DataError, ModelError, PrivacyError
+from cvxpriv.errors import DataError, PrivacyError
 from cvxpriv.learning.learning_model import finite_run
 from cvxpriv.numerics.arrays import Array, Values, single
-from cvxpriv.privacy import Noise, Release
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.progress import with_bar
 from cvxpriv.runs import shared_options as shared
 from cvxpriv.runs.options import Option, declared
-from cvxpriv.schedules.history import Below, Context, History, Never
+from cvxpriv.schedules.history import Below, Context, History
 from cvxpriv.schedules.running import run as run_schedule
-from cvxpriv.schedules.steps import AnyStep, Draw, Loop, Measure, Public, Sweep, Update
+from cvxpriv.schedules.steps import Loop, Sweep, Update
 
 from . import algorithm, kkt, options, private
 from .algorithm import LOOP
 from .apart_messages import SPOKEN
 from .apart_node import Allowance, ConsensusNode
+from .apart_release import Terms, terms_of
 from .blocks import dual_update, penalty_step
-from .graph import EDGE, Network
-from .node_rows import Spelling, graph_named
+from .graph import EDGE
+from .node_rows import network_of
 from .options import METHODS, PRIVATE_METHODS, RECYCLING, checked_gamma, penalty_table, usual_method
-from .private_settings import Privacy, PrivateSettings, Releases
+from .private_settings import Privacy
 from .problem import Problem
 from .rate import fastest_eta
 from .run import ConsensusRun, PrivateConsensusRun, Settings, finished_run
@@ -101,7 +102,7 @@ class ConsensusApart(Orchestrator):
     ) -> None:
         super().__init__(carrier, loss, penalty)
         self.loss, self.penalty = loss, penalty
-        network = _named(graph, carrier.names)
+        network = network_of(graph, carrier.names)
         hellos = carrier.join()
         widths = {name: int(hellos[name].number("columns")) for name in carrier.names}
         if len(set(widths.values())) > 1:
@@ -164,13 +165,12 @@ class ConsensusApart(Orchestrator):
             planned = tuple(table[-1].tolist())
             settings = Settings(chosen, variant, "closed_form", gamma, len(table), tol, planned, False)
             context = Context(ClosedForm(), History(), with_bar(callback, len(table), "passes", progress))
-            loop = Loop(
-                Sweep([penalty_step(table), self._odd(), dual_update(problem, variant), self._even()]),
-                Below("kkt", tol),
-                len(table),
-                self._measure,
-                name=LOOP,
-            )
+            figures = ("loss", "stationarity")
+            work = self._published("odd", "f", "odd"), self._published("even", "odd", "f", figures)
+            odd = Update("odd", work[0], frozenset({"f", "eta", "pass"}), frozenset({"odd"}))
+            even = Update("even", work[1], frozenset({"odd", "pass"}), frozenset({"f", *figures}))
+            steps = Sweep([penalty_step(table), odd, dual_update(problem, variant), even])
+            loop = Loop(steps, Below("kkt", tol), len(table), self._measure, name=LOOP)
             state = {**algorithm.initial_state(problem), "stationarity": np.zeros((1, problem.nodes))}
             del state["gradient"], state["noise"]  # with the nodes
             ended = single(run_schedule(loop, state, context), 0)
@@ -225,66 +225,27 @@ class ConsensusApart(Orchestrator):
         if budget is not None:
             private.planned(epsilon, delta, perturbation).spend(budget)
         with self.saved_if_lost(save):
-            public, terms = (chosen, variant, settings.gamma), self._terms(settings, table, releases, asked)
+            near = [table[:, [node, *near]] for node, near in enumerate(self.neighbours)]
+            terms = [terms_of(settings, etas, releases, asked, node) for node, etas in enumerate(near)]
+            public = chosen, variant, settings.gamma
             agreed = self._start("begin-private", problem, public, terms, perturbation=settings.perturbation)
             secure = all(one == 1.0 for one in numbers(agreed, "secure"))
             watch = with_bar(callback, len(table), "passes", progress)
             context = Context(ClosedForm(), History(), watch, starts=np.arange(1))
-            steps = self._private_steps(problem, settings, table, releases)
-            loop = Loop(Sweep(steps), Never(), len(table), self._followed(problem), name=LOOP)
+            far = self._published("release", "f", "odd"), self._published("recycle", "odd", "f")
+            loop = private.private_passes(problem, settings, table, releases, far)
+            figures, names = private.figures_of(problem), sorted(private.RELEASED)
+            loop = replace(loop, measure=lambda state: figures(self._kept(state, names)))
             state = single(run_schedule(loop, algorithm.initial_state(problem), context), 0)
         return private.finished(problem, settings, releases, state, context, delta, secure)
 
-    def _terms(
-        self, settings: PrivateSettings, table: Array, releases: Releases, asked: Privacy
-    ) -> list[dict[str, Any]]:
-        """Return what each node is told of a private run before it agrees: all that its cost depends on."""
-        common = {"releases": len(table), "row_bound": settings.row_bound, "node_tol": settings.node_tol}
-        found: list[dict[str, Any]] = []
-        for node, near in enumerate(self.neighbours):
-            rated = bool(np.isfinite(releases.alpha[node]))
-            rates = (
-                {"alpha": releases.alpha[node], "epsilon": 0.0} if rated else {"alpha": 0.0, "epsilon": asked.epsilon}
-            )
-            etas = table[:, [node, *near]].ravel()
-            found.append({"etas": etas, **common, **rates, "delta": asked.delta if releases.mu else 0.0})
-        return found
-
-    def _private_steps(
-        self, problem: Problem, settings: PrivateSettings, table: Array, releases: Releases
-    ) -> list[AnyStep]:
-        """Return the steps of a pass: those of `private.private_passes`, two of which the nodes take."""
-
-        def release(view: Values, noise: Noise) -> Values:
-            return {"odd": stacked(self._along_edges("release", "f", single(view, 0)), "odd")[None]}
-
-        def cost(view: Values) -> list[Release]:
-            return releases.entries(int(view["pass"][0]) - 1, problem.network.labels)
-
-        def recycle(view: Values) -> Values:
-            return {"f": stacked(self._along_edges("recycle", "odd", single(view, 0)), "f")[None]}
-
-        seen = private.RELEASED
-        return [
-            Public(penalty_step(table), seen),
-            Draw("release", release, frozenset({"f", "eta", "pass"}), frozenset({"odd"}), cost),
-            Public(dual_update(problem, settings.variant), seen),
-            Public(Update("even", recycle, frozenset({"odd", "pass"}), frozenset({"f"})), seen),
-        ]
-
-    def _followed(self, problem: Problem) -> Measure:
-        """Return the figures of a private pass; its state is the last one that is whole."""
-        figures = private.figures_of(problem)
-
-        def measure(state: Values) -> Mapping[str, Array]:
-            names = ("f", "odd", "dual", "eta", "pass")
-            self.done, self.latest = int(state["pass"][0]), {name: state[name] for name in names}
-            return figures(state)
-
-        return measure
+    def _kept(self, state: Values, names: Iterable[str]) -> Values:
+        """Keep entries of a state, which is the last one that is whole; return it."""
+        self.done, self.latest = int(state["pass"][0]), {name: state[name] for name in names}
+        return state
 
     def _start(
-        self, kind: str, problem: Problem, public: tuple[str, str, float], more: Sequence[Values] = (), **texts: str
+        self, kind: str, problem: Problem, public: tuple[str, str, float], more: Sequence[Terms] = (), **texts: str
     ) -> dict[str, Message]:
         """Begin a run at every node; return what they answered.
 
@@ -303,39 +264,30 @@ class ConsensusApart(Orchestrator):
             )
         return answers
 
-    def _odd(self) -> Update:
-        """Return the step in which every node publishes f(2k-1)."""
+    def _published(self, kind: str, read: str, write: str, figures: tuple[str, ...] = ()) -> Callable[[Values], Values]:
+        """Return the work of a step: every node gets its neighbours' vectors, and publishes one; the log has each edge.
 
-        def step(state: Values) -> Values:
-            return {"odd": stacked(self._along_edges("odd", "f", single(state, 0), with_eta=True), "odd")[None]}
+        `figures`: Further numbers of the answers.
+        """
+        names = self.carrier.names
 
-        return Update("odd", step, frozenset({"f", "eta", "pass"}), frozenset({"odd"}))
+        def work(state: Values) -> Values:
+            view, own = single(state, 0), []
+            for node, near in enumerate(self.neighbours):
+                for sender in near:
+                    edge = Message(f"{kind} along an edge", {read: view[read][sender]})
+                    self.carrier.log.note(names[sender], names[node], edge)
+                etas = {"eta": view["eta"][[node, *near]]} if kind == "odd" else {}
+                own.append({read: view[read][near].ravel(), **etas})
+            answers = self.ask(kind, own=own, turn=int(view["pass"]))
+            told = {name: stacked(answers, name)[None, :, 0] for name in figures}
+            return {write: stacked(answers, write)[None], **told}
 
-    def _even(self) -> Update:
-        """Return the step in which every node takes its own dual step, and publishes f(2k)."""
-
-        def step(state: Values) -> Values:
-            answers = self._along_edges("even", "odd", single(state, 0))
-            figures = {name: stacked(answers, name)[None, :, 0] for name in ("loss", "stationarity")}
-            return {"f": stacked(answers, "f")[None], **figures}
-
-        return Update("even", step, frozenset({"odd", "pass"}), frozenset({"f", "loss", "stationarity"}))
-
-    def _along_edges(self, kind: str, name: str, view: Values, with_eta: bool = False) -> dict[str, Message]:
-        """Bring every node its neighbours' vectors, and return the answers; the log has each edge."""
-        names, own = self.carrier.names, []
-        for node, near in enumerate(self.neighbours):
-            for sender in near:
-                edge = Message(f"{kind} along an edge", {name: view[name][sender]})
-                self.carrier.log.note(names[sender], names[node], edge)
-            etas = {"eta": view["eta"][[node, *near]]} if with_eta else {}
-            own.append({name: view[name][near].ravel(), **etas})
-        return self.ask(kind, own=own, turn=int(view["pass"]))
+        return work
 
     def _measure(self, state: Values) -> dict[str, Array]:
         """Return the figures of `algorithm.figures_of`, but the distance to an optimum that nobody knows."""
-        self.done, self.latest = int(state["pass"][0]), dict(state)
-        problem, view = self.problem, single(state, 0)
+        problem, view = self.problem, single(self._kept(state, state), 0)
         found = kkt.residuals_of_parts(problem, view["odd"], view["dual"], tuple(view["stationarity"].tolist()))
         figures = algorithm.figures_of_parts(problem, view, found)
         return {name: np.array([value]) for name, value in figures.items()}
@@ -345,28 +297,7 @@ class ConsensusApart(Orchestrator):
         answers = self.ask("finish", turn=passes)
         told = {name: np.array(numbers(answers, name)) for name in ("loss", "stationarity", "smoothness")}
         found = kkt.residuals_of_parts(problem, state["odd"], state["dual"], tuple(told["stationarity"].tolist()))
-        objectives = problem.C * told["loss"] + problem.reg / problem.nodes * np.array(
-            [problem.penalty.value(own) for own in state["odd"]]
-        )
+        weights = [problem.penalty.value(own) for own in state["odd"]]
+        objectives = problem.C * told["loss"] + problem.reg / problem.nodes * np.array(weights)
         gap, seconds = kkt.gap_of_parts(problem, state["odd"], found, told["smoothness"]), time.perf_counter() - begun
         return finished_run(problem, state, settings, context, found, float(objectives.sum()), gap, seconds)
-
-
-def _named(graph: Any, names: tuple[str, ...]) -> Network:
-    """Return the network in the order of the carrier's names."""
-    known = graph_named(graph) if isinstance(graph, str) else graph
-    if isinstance(known, Spelling):
-        if known.nodes not in (None, len(names)):
-            raise ModelError(f"graph={graph!r} has {known.nodes} nodes, and {len(names)} are named")
-        known = known.graph(len(names))
-    network = Network.of(known)
-    labels = tuple(map(str, network.labels))
-    if labels == tuple(map(str, range(len(names)))):  # a matrix, or numbered nodes
-        return Network(names, network.adjacency)
-    if set(labels) != set(names) or len(labels) != len(names):
-        stray = [one for one in (*labels, *names) if (one in labels) != (one in names)]
-        raise DataError(
-            f"the nodes and the graph differ in {', '.join(stray[:5]) or 'their number'}: name the same ones"
-        )
-    order = [labels.index(name) for name in names]
-    return Network(names, network.adjacency[np.ix_(order, order)])

@@ -4,7 +4,8 @@ The coordinator keeps the clock. It brings a node's vectors to the node's neighb
 is the statement of what crosses: `docs/tutorials/parties.md` prints it.
 """
 
-from cvxpriv.distributed.messages import PASS, Text, Vector, Vocabulary, exchange
+from cvxpriv.distributed.kinds import PASS, Text, Vector, exchange
+from cvxpriv.distributed.messages import Vocabulary
 
 from .graph import VARIANTS
 from .options import PRIVATE_METHODS

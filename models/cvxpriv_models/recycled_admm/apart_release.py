@@ -7,7 +7,7 @@ anything leaves; it does not rest on what the coordinator says.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from .graph import edge_weights, pull, reach
 from .private import released
 from .private_settings import Privacy, PrivateSettings, Releases, releases_of, require_suitable, within_bound
 from .problem import Problem
+
+#: The vectors of what a node is told, by name.
+Terms: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +59,23 @@ class Private:
         # Whoever is in the ledger of this node alone is one of its own records.
         cost = [replace(one, touches=EVERYONE) for one in self.releases.entries(turn, [place])]
         return Draw("release", fn, frozenset({"f", "odd", "dual", "eta"}), frozenset({"odd"}), cost)
+
+
+def terms_of(settings: PrivateSettings, etas: Array, releases: Releases, asked: Privacy, node: int) -> Terms:
+    """Return what a node is told of a private run before it agrees: all that its cost depends on.
+
+    `etas`: The penalties of the node and its neighbours in every pass.
+    """
+    rated = bool(np.isfinite(releases.alpha[node]))
+    return {
+        "etas": etas.ravel(),
+        "releases": len(etas),
+        "row_bound": settings.row_bound,
+        "node_tol": settings.node_tol,
+        "alpha": releases.alpha[node] if rated else 0.0,
+        "epsilon": 0.0 if rated else asked.epsilon,
+        "delta": asked.delta if releases.mu else 0.0,
+    }
 
 
 def private_of(message: Message, problem: Problem, place: int, known: Array) -> Private:

@@ -16,6 +16,8 @@ from cvxpriv.numerics.arguments import require_counts
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.frames import in_order, read_table, symbol
 
+from .graph import Network
+
 _NAMED: Mapping[str, Callable[[int], nx.Graph]] = {
     "complete": nx.complete_graph,
     "ring": nx.cycle_graph,
@@ -189,3 +191,23 @@ def _in_order(owners: Sequence[Hashable]) -> list[Hashable]:
         return sorted(distinct)  # type: ignore[type-var]
     except TypeError:
         return sorted(distinct, key=str)
+
+
+def network_of(graph: Any, names: tuple[str, ...]) -> Network:
+    """Return the network in the order of the carrier's names."""
+    known = graph_named(graph) if isinstance(graph, str) else graph
+    if isinstance(known, Spelling):
+        if known.nodes not in (None, len(names)):
+            raise ModelError(f"graph={graph!r} has {known.nodes} nodes, and {len(names)} are named")
+        known = known.graph(len(names))
+    network = Network.of(known)
+    labels = tuple(map(str, network.labels))
+    if labels == tuple(map(str, range(len(names)))):  # a matrix, or numbered nodes
+        return Network(names, network.adjacency)
+    if set(labels) != set(names) or len(labels) != len(names):
+        stray = [one for one in (*labels, *names) if (one in labels) != (one in names)]
+        raise DataError(
+            f"the nodes and the graph differ in {', '.join(stray[:5]) or 'their number'}: name the same ones"
+        )
+    order = [labels.index(name) for name in names]
+    return Network(names, network.adjacency[np.ix_(order, order)])

@@ -32,7 +32,7 @@ from cvxpriv.privacy.gaussian import require_budget
 from cvxpriv.privacy.sampling import BALL_ERROR
 from cvxpriv.runs.learning_run import history_of_loop
 from cvxpriv.schedules.history import Context, Never
-from cvxpriv.schedules.steps import Draw, Loop, Public, Sweep
+from cvxpriv.schedules.steps import AnyStep, Draw, Loop, Public, Sweep, Update
 
 from .algorithm import LOOP
 from .blocks import OddStep, carry, dual_update, even_update, minimised, penalty_step
@@ -124,6 +124,8 @@ def _lengths(rows: Array) -> Array:
 #: The public entries: published vectors, and those that follow from them and the public options.
 RELEASED = frozenset({"f", "odd", "dual", "eta", "pass"})
 
+#: The work of the two steps of nodes in processes of their own.
+Far: TypeAlias = tuple[Callable[[Values], Values], Callable[[Values], Values]]
 Posed: TypeAlias = tuple[Problem, PrivateSettings, Array, Releases]
 
 
@@ -209,18 +211,20 @@ def finished(
     )
 
 
-def private_passes(problem: Problem, settings: PrivateSettings, table: Array, releases: Releases) -> Loop:
-    """Return the schedule: one release of every node a pass, and every other step `Public`."""
+def private_passes(
+    problem: Problem, settings: PrivateSettings, table: Array, releases: Releases, far: Far | None = None
+) -> Loop:
+    """Return the schedule: one release of every node a pass, and every other step `Public`.
+
+    `far`: The release and the even step, where nodes in processes of their own take them.
+    """
     recycles = settings.method in RECYCLING
-    last = even_update(problem, settings.variant, settings.gamma) if recycles else Public(carry(), RELEASED)
+    last: AnyStep = even_update(problem, settings.variant, settings.gamma) if recycles else Public(carry(), RELEASED)
+    if far is not None:
+        last = Public(Update("even", far[1], frozenset({"odd", "pass"}), frozenset({"f"})), RELEASED)
     penalty, dual = (Public(step, RELEASED) for step in (penalty_step(table), dual_update(problem, settings.variant)))
-    return Loop(
-        Sweep([penalty, _release(problem, settings, releases), dual, last]),
-        stop=Never(),
-        limit=settings.max_iter,
-        measure=figures_of(problem),
-        name=LOOP,
-    )
+    drawn = _release(problem, settings, releases, far)
+    return Loop(Sweep([penalty, drawn, dual, last]), Never(), settings.max_iter, figures_of(problem), name=LOOP)
 
 
 def _privacy_loss(
@@ -243,7 +247,7 @@ def _privacy_loss(
     )
 
 
-def _release(problem: Problem, settings: PrivateSettings, releases: Releases) -> Draw:
+def _release(problem: Problem, settings: PrivateSettings, releases: Releases, far: Far | None) -> Draw:
     """(18), or (14) and noise on its answer: every node publishes one vector, on a grid.
 
     Either is solved to within a public bound, and the noise on what is published covers that.
@@ -254,6 +258,8 @@ def _release(problem: Problem, settings: PrivateSettings, releases: Releases) ->
         return int(state["pass"][0]) - 1
 
     def fn(state: Values, noise: Noise) -> Values:
+        if far is not None:
+            return far[0](state)
         links = edge_weights(state["eta"][0], adjacency, settings.variant)
         pulled, dual, odd = pull(links, state["f"][0]), state["dual"][0], state["odd"][0]
         return {"odd": released(problem, settings, releases, turn(state), pulled, dual, odd, noise)[None]}
