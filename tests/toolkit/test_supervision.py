@@ -154,6 +154,16 @@ def test_random_starts_and_checks_of_divergences_go_on_with_the_next_solver(
         assert _least(problem, 1.0, 1e-6) == pytest.approx(1.0, abs=1e-6)
 
 
+@pytest.mark.parametrize("status", [cp.INFEASIBLE, pytest.param(cp.OPTIMAL, marks=pytest.mark.slow)])
+def test_one_lying_solver_refutes_no_divergence(status: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stub(problem: cp.Problem) -> None:
+        claiming(lambda ones: 1e30 * ones)(problem)
+        problem._status, problem._value = status, 1e30 if status == cp.OPTIMAL else np.inf
+
+    replaced(monkeypatch, stub, {"CLARABEL"})
+    assert cpv.verify("chi-square", solvers="ECOS").passed
+
+
 @pytest.mark.parametrize("stub", STUBS)
 def test_where_every_solver_fails_the_error_names_each(stub: str, monkeypatch: pytest.MonkeyPatch) -> None:
     replaced(monkeypatch, STUBS[stub], {"CLARABEL", "ECOS", "SCS"})

@@ -163,8 +163,8 @@ class FormAt:
     def value(self, p: Array, q: Array, expected: float | None = None, tolerance: float = 0.0) -> float:
         """Return the form's value: inf if the side constraints exclude (p, q), NaN if no solver has an answer.
 
-        Where a solver's answer is not within a tolerance of the expected value the others are asked too: one of them
-        may be off, and none of them comes near by chance.
+        Where a solver's answer is not within a tolerance of the expected value the others are asked too, and what most
+        of them say counts: one of them may be off, and none of them comes near by chance.
         """
         problem, at_p, at_q = self._problem
         at_p.value, at_q.value = p, q
@@ -200,7 +200,7 @@ def is_dpp(f: FDivergence, shape: tuple[int, ...], fixed: Literal["p", "q"]) -> 
 
 
 def _least(problem: cp.Problem, expected: float | None, tolerance: float) -> float:
-    """Return the smallest value by the first solver that claims one, or a proof that there is none."""
+    """Return the smallest value, by a solver that finds the expected one or else by most of them."""
     claimed: list[float] = []
     rough: list[float] = []
     for name in fallback_chain(None):
@@ -214,6 +214,7 @@ def _least(problem: cp.Problem, expected: float | None, tolerance: float) -> flo
                 break
             if status == cp.OPTIMAL_INACCURATE:
                 rough.append(float(value))
-        if claimed and (expected is None or abs(claimed[-1] - expected) <= tolerance or claimed[-1] == expected):
+        if claimed and (expected is None or np.isclose(claimed[-1], expected, rtol=0.0, atol=tolerance)):
             return claimed[-1]
-    return [*claimed, *rough, float("nan")][0]
+    values = claimed or rough or [np.nan]
+    return max(values, key=lambda value: np.isclose(value, values, rtol=1e-6, atol=tolerance).sum())

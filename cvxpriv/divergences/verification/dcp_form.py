@@ -61,7 +61,7 @@ def unrestricted(setting: DivergenceSetting) -> Finding:
     if not form.constraints:
         return Finding(NOT_APPLICABLE, "the form has no side constraints")
     points = [*_single_cells(setting), *_zeros(setting)]
-    excluded = [_cells((p, q)) for p, q in points if np.isposinf(form.value(p, q))]
+    excluded = [_cells((p, q)) for p, q in points if np.isposinf(_value(setting, form, p, q))]
     if excluded:
         meaning = (
             f"the side constraints cannot hold at {len(excluded)} of {len(points)} points: mechanisms are excluded"
@@ -74,7 +74,7 @@ def homogeneous(setting: DivergenceSetting) -> Finding:
     """The form at (c p, c q) is c times that at (p, q), so that weights enter as W*P and W*Q."""
     form, pairs = FormAt(setting.f, CELLS), _random_cells(setting)[:3]
     points = [(factor, p, q) for factor in (0.1, 7.0, 100.0) for p, q in pairs]
-    once = np.array([form.value(p, q) for _, p, q in points])
+    once = np.array([_value(setting, form, p, q) for _, p, q in points])
     tolerances = TOLERANCE * np.array(
         [1.0 + abs(one) + (p + q).sum() for one, (_, p, q) in zip(once, points, strict=True)]
     )
@@ -111,13 +111,15 @@ def auxiliary(setting: DivergenceSetting) -> Finding:
     )
 
 
+def _value(setting: DivergenceSetting, form: FormAt, p: Array, q: Array) -> float:
+    return form.value(p, q, float(setting.f.between(p, q)), TOLERANCE * _size(setting, p, q))
+
+
 def _compared(setting: DivergenceSetting, points: list[Pair], leaf: Literal["parameter", "variable"]) -> Finding:
     forms = {size: FormAt(setting.f, size, leaf) for size in {p.size for p, _ in points}}
     true = np.array([float(setting.f.between(p, q)) for p, q in points])
     tolerances = TOLERANCE * np.array([_size(setting, p, q) for p, q in points])
-    found = np.array(
-        [forms[p.size].value(p, q, *wanted) for (p, q), *wanted in zip(points, true, tolerances, strict=True)]
-    )
+    found = np.array([_value(setting, forms[p.size], p, q) for p, q in points])
     errors = _distance(found, true)
     hint = "" if (errors <= tolerances).all() else _hint(setting, points, found, true, tolerances)
     return judged(
