@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import re
-import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
@@ -63,9 +62,7 @@ def doctor(terminal: Terminal) -> int:
 
 
 def _system() -> Iterator[Finding]:
-    enough = sys.version_info >= (3, 11)
-    remedy = "" if enough else "install Python 3.11 or newer"
-    yield Finding("system", "Python", platform.python_version(), "fine" if enough else "broken", remedy)
+    yield Finding("system", "Python", platform.python_version())
     yield Finding("system", "platform", f"{platform.system()} {platform.release()}, {platform.machine()}")
     yield Finding("system", "processors", f"{os.cpu_count()}")
 

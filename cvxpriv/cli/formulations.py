@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -41,27 +41,22 @@ def formulations(
     with terminal.phase("comparing"), solvers_silent():
         found = compare(target, size, solvers, tolerance)
     problem = f"{PROBLEM}; N = {size}"
-    rows = found.table.astype(object).to_dict("records")
     terminal.result(
         {
             "command": f"formulations {divergence}",
             "problem": problem,
             "reference": found.reference,
             "reference_from": found.why,
-            "answers": rows,
+            "answers": found.table.astype(object).to_dict("records"),
         }
     )
     terminal.say(_text(found, problem))
 
 
 def _text(found: Formulations, problem: str) -> str:
-    rows: list[dict[str, Any]] = [
-        {str(name): value for name, value in row.items()} for row in found.table.to_dict("records")
-    ]
-    sizes = {
-        (str(row["formulation"]), str(row["cones"]), f"{row['rows']}", f"{row['columns']}", f"{row['nonzeros']}"): None
-        for row in rows
-    }
+    rows = found.table.to_dict("records")
+    parts = ["formulation", "cones", "rows", "columns", "nonzeros"]
+    sizes = found.table[parts].astype(str).drop_duplicates().to_numpy().tolist()
     answers = [
         [
             str(row["verdict"]),
@@ -85,7 +80,7 @@ def _text(found: Formulations, problem: str) -> str:
         [
             paragraph(f"Problem: {problem}.", indent=""),
             "",
-            table(["formulation", "cones", "rows", "columns", "nonzeros"], [list(size) for size in sizes], "llrrr"),
+            table(parts, sizes, "llrrr"),
             "",
             table(head, answers, "lllrrrrr"),
             *why,

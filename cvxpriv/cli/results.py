@@ -91,8 +91,7 @@ def write(
             terminal.say(paragraph("Hand on report.html alone: the other files tell of the private data.", indent=""))
     drawn = None if release is None else release()
     if terminal.json:
-        more = {} if drawn is None else {"release": drawn.document}
-        terminal.result(document_of(facts, command, files) | more)
+        terminal.result(document_of(facts, command, files) | ({} if drawn is None else {"release": drawn.document}))
     if drawn is not None:
         terminal.say("\n" + drawn.text)
 

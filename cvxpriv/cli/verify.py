@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 import click
 
@@ -11,9 +10,6 @@ from cvxpriv.cli.options import DIVERGENCE, NAMES, output_options
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import ModelError
 from cvxpriv.solvers.place import solvers_silent
-
-if TYPE_CHECKING:
-    from cvxpriv.divergences.verification import Verification
 
 REFUTED = 1
 """Exit code when a check fails; bad input is 2."""
@@ -57,11 +53,8 @@ def verify(terminal: Terminal, divergence: str, floor: float, solvers: tuple[str
     target = divergence_or_text(divergence)
     with terminal.phase("verifying"), solvers_silent():
         found = verification_of(target, (floor, 1.0 / floor), solvers=solvers, seed=seed)
-    terminal.result({"command": f"verify {divergence}", **_document(found)})
+    checks = [asdict(one) for one in found.findings]
+    document = {"subject": found.subject, "about": list(found.about), "passed": found.passed, "checks": checks}
+    terminal.result({"command": f"verify {divergence}", **document})
     terminal.say(str(found))
     return 0 if found.passed else REFUTED
-
-
-def _document(found: Verification) -> dict[str, object]:
-    checks = [asdict(one) for one in found.findings]
-    return {"subject": found.subject, "about": list(found.about), "passed": found.passed, "checks": checks}

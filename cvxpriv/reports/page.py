@@ -92,33 +92,32 @@ def _sections(facts: Facts) -> list[Section]:
 def _every_fact(facts: Facts) -> list[Section]:
     if not any(fact.sentence for fact in facts.facts):
         return []
-    frame = pd.DataFrame(
-        {
-            "fact": [fact.title for fact in facts.facts],
-            "value": [" ".join(filter(None, [fact.shown, fact.unit])) for fact in facts.facts],
-            "compared": [fact.remark for fact in facts.facts],
-            "what it says": [fact.sentence for fact in facts.facts],
-        }
-    )
-    filled = frame.loc[:, [name for name in frame if any(frame[name])]]
-    return [Section("Every figure", tables=[Table(filled)])]
+    columns = {
+        "fact": [fact.title for fact in facts.facts],
+        "value": [_valued(fact) for fact in facts.facts],
+        "compared": [fact.remark for fact in facts.facts],
+        "what it says": [fact.sentence for fact in facts.facts],
+    }
+    return _tabled("Every figure", columns)
 
 
 def _settings(facts: Facts) -> list[Section]:
     every = [*facts.about, *facts.settings]
-    if not every:
-        return []
-    values = [" ".join(filter(None, [fact.shown, fact.unit])) for fact in every]
     columns = {
         "setting": [fact.title for fact in every],
-        "value": [
-            f"{value} ({fact.detail})" if fact.detail else value for value, fact in zip(values, every, strict=True)
-        ],
+        "value": [f"{_valued(fact)} ({fact.detail})" if fact.detail else _valued(fact) for fact in every],
         "what it is": [fact.sentence for fact in every],
     }
-    if not any(columns["what it is"]):
-        del columns["what it is"]
-    return [Section("Settings", tables=[Table(pd.DataFrame(columns))])]
+    return _tabled("Settings", columns)
+
+
+def _valued(fact: Fact) -> str:
+    return " ".join(filter(None, [fact.shown, fact.unit]))
+
+
+def _tabled(title: str, columns: dict[str, list[str]]) -> list[Section]:
+    filled = {name: texts for name, texts in columns.items() if any(texts)}
+    return [Section(title, tables=[Table(pd.DataFrame(filled))])] if filled else []
 
 
 def _template(name: str) -> str:
@@ -195,17 +194,12 @@ def _column(values: list[object], table: Table, name: str) -> list[Cell]:
     if not known or not all(map(is_figure, known)):
         # A number with its exponent would be broken at the minus.
         return [Cell(text, words if " " in text or len(text) > SHORT else "short") for text in texts]
-    pads = _pads(texts)
-    sizes = [
-        math.nan if text in UNKNOWN else float(str(value).strip("± %"))
-        for value, text in zip(values, texts, strict=True)
-    ]
-    return [
-        Cell(
-            text, "number", heat=_shade(size) if heated else None, sort="" if math.isnan(size) else repr(size), pad=pad
-        )
-        for text, size, pad in zip(texts, sizes, pads, strict=True)
-    ]
+    cells = []
+    for value, text, pad in zip(values, texts, _pads(texts), strict=True):
+        size = math.nan if text in UNKNOWN else float(str(value).strip("± %"))
+        sort = "" if math.isnan(size) else repr(size)
+        cells.append(Cell(text, "number", heat=_shade(size) if heated else None, sort=sort, pad=pad))
+    return cells
 
 
 def _pads(texts: list[str]) -> list[float]:

@@ -130,8 +130,7 @@ def by_number(text: str) -> tuple[float, bool]:
 def _natural(text: str) -> tuple[list[tuple[bool, int, str]], str]:
     """Return a sort key that compares runs of digits by value, before other text."""
     runs = re.findall(r"([0-9]+)|([^0-9]+)", text)
-    keys = [(not digits, len(digits.lstrip("0")), digits.lstrip("0") or other) for digits, other in runs]
-    return keys, text
+    return [(not digits, len(digits.lstrip("0")), digits.lstrip("0") or other) for digits, other in runs], text
 
 
 def require_columns(frame: pd.DataFrame, columns: Sequence[str], argument: str) -> None:
@@ -151,7 +150,6 @@ def require_columns(frame: pd.DataFrame, columns: Sequence[str], argument: str) 
     for column in columns:
         if not isinstance(column, (str, int, np.integer)):
             raise DataError(f"{argument} names a column by a {type(column).__name__}: expected a text or a number")
-    for column in columns:
         if columns.count(column) > 1:
             raise DataError(f"{argument} names column {column!r} {columns.count(column)} times: name it once")
         found = frame.columns.tolist().count(column)
@@ -197,9 +195,8 @@ def encode_column(frame: pd.DataFrame, column: str) -> tuple[NDArray[np.int64], 
         raise DataError(f"column {column!r} holds complex numbers: expected texts or real numbers")
     raw, uniques = factorized(values)
     texts = [symbol(value) for value in uniques]
-    blank = np.array([text == "" for text in texts] + [True])  # code -1, a missing value, reads the last entry
-    missing = int(blank[raw].sum())
-    require_present(column, missing, len(frame))
+    blank = np.array([*(text == "" for text in texts), True])  # code -1, a missing value, reads the last entry
+    require_present(column, int(blank[raw].sum()), len(frame))
     if isinstance(values.dtype, pd.CategoricalDtype):
         levels = tuple(dict.fromkeys(symbol(value) for value in values.cat.categories))
     else:
@@ -256,8 +253,7 @@ def read_table(
     Raises DataError: No such file, unknown suffix, a damaged, encrypted or too large file, or one that is no table.
     """
     file = Path(path)
-    suffixes = [suffix.lower() for suffix in file.suffixes]
-    suffix = next((s for s in reversed(suffixes) if s not in COMPRESSIONS), "")
+    suffix = next((s for s in map(str.lower, reversed(file.suffixes)) if s not in COMPRESSIONS), "")
     if suffix in BINARY and separator is None:
         frame = read_binary(file, missing, decimal is None, alone)
         _require_width(len(frame.columns), path)
@@ -299,6 +295,4 @@ def read_table(
 def _require_width(columns: int, path: object) -> None:
     """Refuse more columns than a table can have: each costs memory before its content is known."""
     if columns > MAX_COLUMNS:
-        raise DataError(
-            f"path={str(path)!r} has {columns:,} columns, more than {MAX_COLUMNS:,}: keep those that are needed"
-        )
+        raise DataError(f"path={str(path)!r} has {columns:,} columns, more than {MAX_COLUMNS:,}: keep those needed")

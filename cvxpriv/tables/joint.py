@@ -229,8 +229,7 @@ class JointTable:
         >>> JointTable.from_frame(cells, private=["ill"], public=["smokes"], count="n").records
         10
         """
-        recipe = frame.recipe if isinstance(frame, Prepared) else None
-        frame = frame.frame if isinstance(frame, Prepared) else frame
+        frame, recipe = (frame.frame, frame.recipe) if isinstance(frame, Prepared) else (frame, None)
         private, public = _columns(private), _columns(public)
         require_roles(frame, private, public, count, allow_overlap)
         weights = count_column(frame, count)
@@ -322,13 +321,10 @@ class JointTable:
     @property
     def description(self) -> str:
         """One line with columns, sizes, records and smoothing."""
-        sides = [
-            f"{name} = {', '.join(side.columns)} ({len(side)} symbols)"
-            for name, side in (("S", self.private), ("X", self.public))
-        ]
+        sides = [f"{', '.join(side.columns)} ({len(side)} symbols)" for side in (self.private, self.public)]
         source = "given as probabilities" if self.records is None else f"{self.records:,} records"
         noise = "" if self.protection is None else f", {self.protection.noise}"
-        return f"{sides[0]}, {sides[1]}, {source}, smoothing: {self.smoothing}{noise}"
+        return f"S = {sides[0]}, X = {sides[1]}, {source}, smoothing: {self.smoothing}{noise}"
 
     def to_frame(self) -> pd.DataFrame:
         """Return the probabilities as a data frame: private symbols down, public symbols across."""
