@@ -15,7 +15,7 @@ def corpus() -> None:
 
 @corpus.command(short_help="Every problem of the corpus by every solver.", epilog="Exit code 3 for a false verdict.")
 @click.option("--sources", type=NAMES, help="Names among cvxpy, adversarial, liars.  [default: all]")
-@click.option("--count", type=click.IntRange(1), default=100, show_default=True, help="Number of adversarial problems.")
+@click.option("--count", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Adversarial problems.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the adversarial problems.")
 @click.option(
     "--folder", metavar="DIR", help="Further problems: .mps, .qps, .lp (also .gz), or .mat with P, q, r, A, l, u."
