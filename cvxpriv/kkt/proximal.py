@@ -21,6 +21,7 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
+from cvxpriv.errors import ModelError
 from cvxpriv.kkt.conic.data import Compilations, extract
 from cvxpriv.kkt.conic.program import (
     ConeProgram,
@@ -124,6 +125,8 @@ class Nearby:
     def _compiled(self) -> tuple[ConeProgram, Array]:
         """The problem's cone program, and the column of each of its numbers, counted from one; zero for none."""
         compiled = extract(self._problem, PROVER, {}, self._shared)
+        if compiled.altered_by_cvxpy:
+            raise ModelError("cvxpy puts an approximation in its place")
         entries = compiled.variables(np.arange(1.0, compiled.fields["c"].size + 1.0)) or {}
         numbers = [np.ravel(entries.get(one.id, np.nan), order="F") for one in self._problem.variables()]
         return ConeProgram(**compiled.fields), np.concatenate(numbers)

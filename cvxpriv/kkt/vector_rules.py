@@ -141,10 +141,30 @@ def _quad_form(atom: cp.Expression, values: Sequence[Array], kink: float, floor:
 
 def _von_neumann_entr(atom: cp.Expression, values: Sequence[Array], kink: float, floor: float) -> list[Local] | None:
     """``-log X - I``; none beside a singular matrix, where the slope of a solver's point says nothing."""
-    eigenvalues, vectors = np.linalg.eigh(values[0])
+    own = _well_inside(values[0])
+    return None if own is None else [Local.smooth(-_flat(own[2] + np.eye(len(own[2])))[None])]
+
+
+def _well_inside(value: Array) -> tuple[Array, Array, Array] | None:
+    """Return eigenvalues, vectors and logarithm of a symmetric matrix; None beside a singular one."""
+    eigenvalues, vectors = np.linalg.eigh(value)
     if eigenvalues[0] <= WELL_INSIDE * eigenvalues[-1]:
         return None
-    return [Local.smooth(-_flat((vectors * (1.0 + np.log(eigenvalues))) @ vectors.T)[None])]
+    return eigenvalues, vectors, (vectors * np.log(eigenvalues)) @ vectors.T
+
+
+def _quantum_rel_entr(atom: cp.Expression, values: Sequence[Array], kink: float, floor: float) -> list[Local] | None:
+    """``log X - log Y + I``, and for ``Y`` the divided differences of its logarithm, times ``-X``."""
+    first, second = map(_well_inside, values)
+    if first is None or second is None:
+        return None
+    a, V, log = second
+    with np.errstate(all="ignore"):
+        differences = np.subtract.outer(np.log(a), np.log(a)) / np.subtract.outer(a, a)
+    near = np.abs(np.subtract.outer(a, a)) <= 1e-6 * a
+    middle = np.where(near, 2.0 / np.add.outer(a, a), differences)
+    pull = -V @ ((V.T @ values[0] @ V) * middle) @ V.T
+    return [Local.smooth(_flat(one)[None]) for one in (first[2] - log + np.eye(a.size), pull)]
 
 
 RULES: dict[type, Callable[[cp.Expression, Sequence[Array], float, float], list[Local] | None]] = {
@@ -157,6 +177,7 @@ RULES: dict[type, Callable[[cp.Expression, Sequence[Array], float, float], list[
     GeoMean: _geo_mean,
     cp.QuadForm: _quad_form,
     cp.von_neumann_entr: _von_neumann_entr,
+    cp.quantum_rel_entr: _quantum_rel_entr,
 }
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
 import pytest
 
 from cvxpriv.errors import ModelError
+from cvxpriv.kkt.closures import value_of
 from cvxpriv.kkt.coordinates import Coordinates
 from cvxpriv.kkt.derivatives import Derivative, DerivativeError, Slopes, slopes_at, stacked
 from cvxpriv.kkt.flat import flatten
+from cvxpriv.kkt.vector_rules import RULES
 
 C = np.array([[2.0, 0.5, 0.1], [0.5, 1.0, 0.2], [0.1, 0.2, 3.0]])
 M = np.array([[1.0, -2.0, 0.5], [0.3, 1.0, 1.0]])
@@ -144,6 +147,24 @@ def test_derivatives_of_eigenvalues_are_finite_differences_along_symmetric_direc
         X.value = base + step * push
         ends.append(float(expression.value))
     assert slope == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-7)
+
+
+@pytest.mark.parametrize("atom", [cp.von_neumann_entr, cp.quantum_rel_entr])
+def test_entropies_of_matrices_have_the_slopes_of_their_values_and_none_beside_a_singular_matrix(atom: Any) -> None:
+    count = 1 if atom is cp.von_neumann_entr else 2
+    values = [np.array([[2.0, 0.3, 0.1], [0.3, 1.0, 0.2], [0.1, 0.2, 0.5]]), np.diag([2.0, 2.0, 1.0])][:count]
+    variables = [cp.Variable((3, 3), name="X", symmetric=True) for _ in values]
+    node, push = atom(*variables), np.array([[1.0, 0.5, -1.0], [0.5, 2.0, 0.7], [-1.0, 0.7, 0.3]])
+    rule = RULES[atom](node, values, 0.0, 0.0)
+    assert rule is not None
+    for k, local in enumerate(rule):
+        ends = [
+            float(value_of(node, [one + step * push * (k == j) for j, one in enumerate(values)])[0].item())
+            for step in (1e-5, -1e-5)
+        ]
+        _, entries, slopes = local.base
+        assert float(slopes @ push.ravel()[entries]) == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-7)
+    assert RULES[atom](node, [np.diag([1.0, 1.0, 1e-9])] * count, 0.0, 0.0) is None
 
 
 def at(expression: Callable[[cp.Variable], cp.Expression], *values: float) -> Derivative:

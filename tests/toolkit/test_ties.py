@@ -335,3 +335,23 @@ def test_a_claim_whose_objective_has_no_derivative_is_still_held_to_the_constrai
     assert found.loc["right", "verdict"] == "agrees"
     assert found.loc["infeasible", "verdict"] == "WRONG"
     assert "misses constraint" in str(found.loc["infeasible", "reason"])
+
+
+def test_what_cvxpy_puts_in_the_place_of_an_atom_proves_nothing_and_measures_nothing() -> None:
+    X, cost = cp.Variable((2, 2), name="X", symmetric=True), np.array([3.0, 0.0])
+    entropy = cp.von_neumann_entr(X, quad_approx=(1, 1))  # one node: its optimum is 1.6e-4 off, 2e-2 in the point
+    problem = cp.Problem(cp.Minimize(cp.trace(np.diag(cost) @ X) - entropy), [cp.trace(X) == 1])
+    alone = crosscheck(problem, ["CLARABEL"]).table.iloc[0]
+    assert (alone["verdict"], alone["known_by"]) == ("loose", "small residuals")
+    assert alone["displacement"] > 1e-2
+    truth = np.diag(np.exp(-cost) / np.exp(-cost).sum())
+    beside = crosscheck(problem, ["CLARABEL"], answers={"truth": {"X": truth}}).verdicts
+    assert {name: one.verdict for name, one in beside.items()} == {"truth": "agrees", "CLARABEL": "WRONG"}
+    assert "an approximation of cvxpy's own" in beside["CLARABEL"].reason
+
+
+def test_a_steep_objective_leaves_the_proximal_step_its_digits() -> None:
+    X = cp.Variable((2, 2), symmetric=True)
+    X.value = np.eye(2)
+    steep = cp.Problem(cp.Minimize(1e6 * cp.lambda_max(X)), [cp.trace(X) == 2])
+    assert proximal.Nearby(steep).step(1e6).step < 1e-9
