@@ -127,7 +127,7 @@ def settled(tree: Node, place: Place, side: int = 1) -> tuple[bool, int] | None:
     >>> settled(line_of("exp(-t**2) + t**2").f, END_INFINITY)
     (True, 1)
     >>> settled(line_of("(t-1)**2 - 1e-7*t**2*log(t)").f, END_INFINITY)
-    (False, 67108864)
+    (False, 16777216)
     """
     negative = False
     for start in (*STARTS, *FAR_STARTS):
