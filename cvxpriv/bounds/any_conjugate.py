@@ -45,7 +45,7 @@ def conjugate_of(divergence: FDivergence, largest: float) -> Conjugate:
     """
     found = closed_form(divergence)
     if found is not None:
-        return found if largest <= WIDE else replace(within(found, NARROW, largest), boxed=False)
+        return found if largest <= WIDE else replace(within(found, NARROW, largest), boxed=False, ends=None)
     return _tabulated(divergence, float(largest))
 
 

@@ -18,7 +18,7 @@ from cvxpriv_models.inference_service.cells_of_s import (
     verify,
 )
 from cvxpriv_models.inference_service.local_dp_pricing import _Cone, local_dp_pricing
-from cvxpriv_models.inference_service.pricing import Pricing
+from cvxpriv_models.inference_service.pricing import Pricing, solve_simplex
 from cvxpriv_models.inference_service.problem import Problem
 from cvxpriv_models.inference_service.smoothed_master import Pace
 from hypothesis import given, settings, strategies as st
@@ -423,3 +423,14 @@ def test_an_input_that_hardly_ever_occurs_changes_the_optimum_by_no_more_than_it
     assert rare.upper == pytest.approx(without.upper, abs=1e-6)
     assert rare.certificate is not None
     assert rare.certificate.verify().bound <= rare.upper + 1e-6
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_an_input_of_hardly_any_mass_does_not_slow_the_inner_problem(name: str) -> None:
+    p_y = np.array([1e-13, 0.3, 0.7 - 1e-13])
+    c = np.random.default_rng(0).normal(size=(50, 3)) - [4.0, 0.0, 0.0]
+    exact = closed_form(divergence(name))
+    assert exact is not None
+    few = solve_simplex(c, p_y, 0.3, conjugate_of(divergence(name), 1e13), limit=6)
+    # the light input does not draw the column: the bracket, and so every step, is that of the whole conjugate
+    np.testing.assert_allclose(few.value, solve_simplex(c, p_y, 0.3, exact, limit=6).value, rtol=1e-12)

@@ -50,8 +50,6 @@ HIGH_FILL, HIGH_GAP = 1e3, 0.02
 BARRED = 1e6
 #: Distance above the rate at which the master is solved: the loss when a mechanism's rows are made to sum to 1.
 ROOM = 1e-10
-
-
 #: Attempts to merge outputs, and the most, in nats, by which the rate is raised for it.
 MERGINGS, MOST_RAISED = 5, 1e-6
 
