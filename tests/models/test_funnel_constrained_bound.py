@@ -197,6 +197,17 @@ def test_a_saved_run_keeps_the_proof_under_its_constraints_and_a_false_one_is_re
         stored_bound(proof, run.problem)
 
 
+def test_a_run_that_its_gap_proves_is_loaded_where_its_residual_is_large(tmp_path: Path) -> None:
+    """At an optimum of 0 the slopes of the leakage are those of rounding, and the residual is no small number."""
+    banned = constraints.forbidden([(0, 1), (2, 0)])
+    run = PrivacyFunnel([[0.2, 0.2, 0.1], [0.1, 0.15, 0.25]], rate=0.05).constrain("not", banned).solve(seed=0)
+    assert run.converged
+    assert run.gap is not None
+    assert run.gap <= run.tol < run.kkt.largest
+    run.save(tmp_path / "run.json")
+    assert cpv.load(tmp_path / "run.json").converged
+
+
 def test_the_two_ends_under_named_outputs_are_in_order() -> None:
     table = np.array([[0.3, 0.12, 0.02], [0.03, 0.18, 0.35]])
     banned = constraints.forbidden([(0, 0), (1, 0), (1, 1), (2, 2)])
