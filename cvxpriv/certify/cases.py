@@ -114,6 +114,7 @@ def declared(block: Block, view: Values) -> Declaration:
     return declaration
 
 
+@door
 def case_of_block(block: Block, view: Values, place: Place = HERE) -> Case:
     """Return the case that a block poses at one start of the state, with its exact update if it has one.
 

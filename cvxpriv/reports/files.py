@@ -247,7 +247,7 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
         take(handle, wait)
         yield
     finally:
-        os.close(handle)
+        free(handle)
 
 
 def take(handle: int, wait: bool) -> None:
@@ -265,6 +265,17 @@ def take(handle: int, wait: bool) -> None:
         if wait:
             raise
         raise BlockingIOError(*error.args) from error
+
+
+def free(handle: int) -> None:
+    """Give the lock up, which a process that was forked meanwhile holds too, and close the file."""
+    try:
+        if sys.platform != "win32":
+            import fcntl
+
+            fcntl.flock(handle, fcntl.LOCK_UN)
+    finally:
+        os.close(handle)
 
 
 def sync_folder(folder: Path) -> None:

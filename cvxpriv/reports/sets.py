@@ -23,6 +23,7 @@ from cvxpriv.reports.files import (
     SET,
     PathLike,
     changed,
+    free,
     hidden,
     listed,
     litter,
@@ -103,7 +104,7 @@ def _one_by_one(target: Path, contents: Mapping[str, Content]) -> None:
         _fill(stage, contents)
         with contextlib.suppress(OSError):  # a system without locks of folders
             handle = os.open(target, os.O_RDONLY)
-            ending.callback(os.close, handle)
+            ending.callback(free, handle)
             take(handle, wait=True)
         before = set(listed(target))
         (target / MANIFEST).unlink(missing_ok=True)
