@@ -10,6 +10,7 @@ from scipy.stats import rankdata
 
 from cvxpriv.errors import DataError, PrivacyError
 from cvxpriv.learning.schema import RELATIONS
+from cvxpriv.learning.schema_parts import numbers_in
 from cvxpriv.numerics.arguments import real_numbers
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
@@ -163,7 +164,7 @@ def private_scores(
     Parameters
     ----------
     labels : array, (n,)
-        1 for the second class; anything else is the first one.
+        1 for the second class; anything else is the first one. Each cell is read by itself, and none is refused.
     margin : array, (n,)
         Log odds of the second class; what is no number counts as 0.
     epsilon, delta : float
@@ -193,8 +194,8 @@ def private_scores(
     mu = gaussian_mu(epsilon, delta)
     entry = Release(mu=mu, step="scores")
     Plan((entry,), "scores", adjacency).spend(budget)
-    b, z = np.asarray(labels, dtype=object), _margin(margin)
-    if b.ndim != 1 or b.shape != z.shape:
+    b, z = numbers_in(labels, 1), numbers_in(margin, 1)
+    if b.shape != z.shape:
         raise DataError("labels and margin have different shapes: pass one of each for each row")
     counted = adjacency == "add-remove"
     size = 3 if counted else 2
@@ -205,13 +206,6 @@ def private_scores(
     accounting = account_ledger((entry,), delta, neighbours=NEIGHBOURS[adjacency], secure=noise.secure)
     accuracy, loss = np.clip(released[:2] / rows, 0.0, 1.0)
     return PrivateScores(float(accuracy), LONGEST * float(loss), gaussian.scale / rows, accounting)
-
-
-def _margin(margin: ArrayLike) -> np.ndarray:
-    try:
-        return np.asarray(margin, dtype=float)
-    except (TypeError, ValueError, OverflowError):  # the private entry is not quoted
-        raise DataError("margin does not hold numbers: pass the model's prediction for each row") from None
 
 
 def _sums(second: np.ndarray, margin: np.ndarray, counted: bool) -> np.ndarray:

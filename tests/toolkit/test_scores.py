@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import expit
 
 from cvxpriv.errors import DataError
 from cvxpriv.learning.scores import SENSITIVITIES as sensitivities, _sums, area_under_curve, private_scores, scores_of
 from cvxpriv.privacy import GaussianNoise, gaussian_mu
+from tests.models.private_searches import CELLS
 
 
 @pytest.mark.parametrize("ties", [False, True])
@@ -89,3 +92,21 @@ def test_private_scores_are_sums_over_the_released_number_of_rows(monkeypatch: p
     assert [(one.sensitivity, one.mu, one.size) for one in gaussian[:4:2]] == [
         (sensitivities[counted], mu, 2 + counted) for counted in (False, True)
     ]
+
+
+class Unequal:
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("no")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("made", [list, lambda cells: pd.Series(cells, dtype=object)], ids=["list", "column"])
+def test_no_cell_of_a_private_row_is_refused_or_warned_of_when_it_is_scored(made: Any) -> None:
+    """A cell is replaced by whatever one may hold, which counts as a number, as the first class or as a margin of 0."""
+    for cell in (*CELLS, Unequal()):
+        for cells in ([made([1, -1, cell]), made([0.5, 0.1, 2.0])], [made([1, -1, 1]), made([0.5, 0.1, cell])]):
+            found = private_scores(cells[0], cells[1], epsilon=1.0, delta=1e-6)
+            assert 0.0 <= found.accuracy <= 1.0
+            assert 0.0 <= found.log_loss <= 4.0
