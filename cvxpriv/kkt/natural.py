@@ -14,8 +14,8 @@ carry no multiplier, as in the classical natural map.
 atoms (norms, log_sum_exp, compositions) are linearised at the point.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import cvxpy as cp
@@ -40,7 +40,7 @@ class Term:
     """``sum_j weight_j phi(args_j)`` along every coordinate that it depends on: one row for each (j, coordinate)."""
 
     rule: Rule
-    atom: cp.Expression
+    atom: Any
     coordinate: np.ndarray
     weight: Array
     values: tuple[Array, ...]
@@ -104,21 +104,17 @@ class Separable:
 
 def separable(flat: Flat) -> tuple[tuple[Separable, ...], Flags]:
     """Return the separable atoms of flat expressions, and a mask of their entries of ``t``."""
-    found: list[Separable] = []
     mask = np.zeros(flat.M.shape[1] - flat.size, dtype=bool)
-    if not flat.grouped:
-        return (), mask
-    groups, others = flat.grouped[0]
-    for group in groups:
-        rule = elementwise_rule(group.node)
-        assert rule is not None  # a group has one
-        found.append(_separable(flat, rule, group.node, group.places, np.ones(group.places.size), group.rows))
-        mask[group.places] = True
-    for kind, several in _vector_atoms(others).items():
-        place, share, rows = (np.concatenate(part) for part in zip(*several, strict=True))
-        found.append(_separable(flat, kind, several[0], place, share, (rows,)))
-        mask[place] = True
-    return tuple(found), mask
+    groups, others = flat.grouped[0] if flat.grouped else ((), ())
+    several: list[tuple[Any, ...]] = [
+        (elementwise_rule(one.node), one.node, one.places, np.ones(one.places.size), one.rows) for one in groups
+    ]
+    for kind, atoms in _vector_atoms(others).items():
+        place, share, rows = (np.concatenate(part) for part in zip(*atoms, strict=True))
+        several.append((kind, atoms[0], place, share, (rows,)))
+    for one in several:
+        mask[one[2]] = True
+    return tuple(_separable(flat, *one) for one in several), mask
 
 
 def _vector_atoms(atoms: Sequence[Atom]) -> dict[Rule, list[tuple[np.ndarray, Array, np.ndarray]]]:
@@ -146,16 +142,9 @@ def _separable(
     flat: Flat, rule: Rule, atom: Any, place: np.ndarray, share: Array, rows: tuple[np.ndarray, ...]
 ) -> Separable:
     maps = [sp.csr_array(flat.M[read][:, : flat.size]) for read in rows]
-    pattern = sp.coo_array(sum((abs(matrix) for matrix in maps[1:]), start=abs(maps[0])))
-    j, i = (np.asarray(one) for one in pattern.coords)
-    tilts = tuple(_entries(matrix, j, i) for matrix in maps)
+    j, i = map(np.asarray, sp.coo_array(sum(map(abs, maps[1:]), start=abs(maps[0]))).coords)
+    tilts = tuple(np.ravel(matrix[j, i]) if matrix.nnz and j.size else np.zeros(j.size) for matrix in maps)
     return Separable(rule, atom, place[j], share[j], i, tuple(read[j] for read in rows), tilts)
-
-
-def _entries(matrix: sp.csr_array, j: np.ndarray, i: np.ndarray) -> Array:
-    if matrix.nnz == 0 or j.size == 0:
-        return np.zeros(j.size)
-    return np.asarray(matrix[j, i], dtype=float).ravel()
 
 
 def decompose(
@@ -179,9 +168,10 @@ def decompose(
             pull = atoms.outer.T @ frozen
             kept = np.flatnonzero(pull)
             directions = sp.csr_array(sp.diags_array(pull[kept]) @ atoms.inner[kept])
-    terms = [one.term(own, state) for one in several]
-    used = tuple(term for term in terms if term.coordinate.size)
-    return Parts(gradient, used, (directions, atoms.low[kept], atoms.high[kept]))
+    terms = (one.term(own, state) for one in several)
+    return Parts(
+        gradient, tuple(one for one in terms if one.coordinate.size), (directions, atoms.low[kept], atoms.high[kept])
+    )
 
 
 def slopes(parts: Parts, frozen: Array, step: Array, floor: float, jumps_only: bool = False) -> tuple[Array, Array]:
@@ -207,6 +197,8 @@ def proximal_steps(parts: Parts, frozen: Array, below: Array, above: Array, floo
     `below`, `above`, (n,): Room of each coordinate downwards (at most 0) and upwards.
     `push`: Slope that replaces the Lagrangian's at the point: it measures a coordinate's response to a slope.
     """
+    size = np.abs(frozen) + _sizes(parts, frozen.size, floor)
+    parts, frozen = _joined(parts, frozen)
     low, high = slopes(parts, frozen, np.zeros(frozen.size), floor)
     offset = np.zeros(frozen.size)
     if push:
@@ -217,8 +209,7 @@ def proximal_steps(parts: Parts, frozen: Array, below: Array, above: Array, floo
     with np.errstate(invalid="ignore"):
         direction = np.where(low > 0, -1.0, np.where(high < 0, 1.0, 0.0))
         room = np.where(direction < 0, -below, above)
-        reach = np.minimum(np.where(direction < 0, low, -high), room)
-    reach = np.clip(np.where(direction == 0, 0.0, reach), 0.0, 1e300)
+        reach = np.where(direction == 0, 0.0, np.minimum(np.where(direction < 0, low, -high), room)).clip(0.0, 1e300)
 
     def left(distance: Array) -> Array:
         """Return the remaining slope at a distance: negative before the minimum, positive behind it."""
@@ -226,28 +217,47 @@ def proximal_steps(parts: Parts, frozen: Array, below: Array, above: Array, floo
         below_, above_ = slopes(parts, frozen, step, floor)
         return np.where(direction < 0, -(below_ + offset + step), above_ + offset + step)
 
-    size = np.abs(frozen) + np.abs(offset) + _sizes(parts, frozen.size, floor)
-    return direction * _first_not_negative(left, reach, size, _kinks(parts, direction))
+    return direction * _first_not_negative(left, reach, size + np.abs(offset), _kinks(parts, direction))
+
+
+def _joined(parts: Parts, frozen: Array) -> tuple[Parts, Array]:
+    """Return parts with one square of each coordinate in place of all the rows of squares, and the frozen gradient."""
+    squares = [one for one in parts.terms if one.rule is _doubled]
+    bend = np.zeros(frozen.size)
+    for one in squares:
+        pull = one.weight * one.tilts[0]
+        frozen = frozen + 2.0 * np.bincount(one.coordinate, pull * one.values[0], minlength=frozen.size)
+        bend += np.bincount(one.coordinate, pull * one.tilts[0], minlength=frozen.size)
+    square = Term(_doubled, None, np.arange(bend.size), bend, (np.zeros(bend.size),), (np.ones(bend.size),))
+    others = tuple(one for one in parts.terms if one.rule is not _doubled)
+    return (replace(parts, terms=(square, *others)) if squares else parts), frozen
+
+
+def kinks_of(terms: Iterable[Term]) -> Iterator[tuple[np.ndarray, Array]]:
+    """Yield the coordinates of each term with kinks, and the distance along each to its kink; not finite for none."""
+    for term in terms:
+        if term.rule in KINKED:
+            (value, tilt), *others = zip(term.values, term.tilts, strict=True)
+            apart, closing = (value - others[0][0], tilt - others[0][1]) if others else (value, tilt)
+            with np.errstate(all="ignore"):
+                yield term.coordinate, -apart / closing
 
 
 def _kinks(parts: Parts, direction: Array) -> Array:
     """Return each coordinate's distance to its nearest kink in its direction; inf where there is none."""
     nearest = np.full(direction.size, np.inf)
-    with np.errstate(all="ignore"):
-        for term in (one for one in parts.terms if one.rule in KINKED):
-            (value, tilt), *others = zip(term.values, term.tilts, strict=True)
-            apart, closing = (value - others[0][0], tilt - others[0][1]) if others else (value, tilt)
-            distance = -apart / closing * direction[term.coordinate]
-            np.minimum.at(nearest, term.coordinate, np.where(distance > 0.0, distance, np.inf))
+    for coordinate, signed in kinks_of(parts.terms):
+        distance = signed * direction[coordinate]
+        np.minimum.at(nearest, coordinate, np.where(distance > 0.0, distance, np.inf))
     return nearest
 
 
 def _sizes(parts: Parts, count: int, floor: float) -> Array:
     """Return the sum of the sizes of the terms' slopes along each coordinate, of which rounding is a part."""
-    total, still = np.zeros(count), np.zeros(count)
+    total = np.zeros(count)
     for term in parts.terms:
-        below, above = (np.where(np.isfinite(one), np.abs(one), 0.0) for one in term.slopes(still, floor))
-        total += np.bincount(term.coordinate, np.maximum(below, above), minlength=count)
+        sides = (np.where(np.isfinite(one), np.abs(one), 0.0) for one in term.slopes(np.zeros(count), floor))
+        total += np.bincount(term.coordinate, np.maximum(*sides), minlength=count)
     return total
 
 

@@ -11,7 +11,7 @@ from cvxpriv.kkt.fit import Columns, fitted_multipliers
 from cvxpriv.kkt.flat import State
 from cvxpriv.kkt.jacobian_sets import Derivative
 from cvxpriv.kkt.multipliers import bounded_least_squares
-from cvxpriv.kkt.natural import KINKED, Parts, decompose, proximal_steps, slopes
+from cvxpriv.kkt.natural import KINKED, Parts, decompose, kinks_of, proximal_steps, slopes
 from cvxpriv.kkt.written import Written
 from cvxpriv.numerics.arrays import Array, Flags
 
@@ -154,8 +154,14 @@ class Point:
         if beside and given is not None:
             beside = bool(self._split(self._weights(given)).kinks[1].size)
         found: list[Array] = []
+        every = np.ones(self.state.v.size)
+        kinks = list(kinks_of(one.term(every, self.state) for one in self.written.separable[0]))
+        met = -1
         for reach in NEAR if beside else NEAR[:1]:
-            found.append(self._steps(given, reach * (1.0 + np.abs(self.x))))
+            way = reach * (1.0 + np.abs(self.x))
+            if met == (met := sum(int((np.abs(distance) <= way[own]).sum()) for own, distance in kinks)):
+                continue  # no further kinks, and the same steps
+            found.append(self._steps(given, way))
             if np.abs(found[-1]).max(initial=0.0) <= SETTLED:
                 break
         return min(found, key=lambda steps: float(np.abs(steps).max(initial=0.0)))

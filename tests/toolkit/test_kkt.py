@@ -13,8 +13,9 @@ from scipy.optimize import brentq
 
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt import proximal, residuals
-from cvxpriv.kkt.derivatives import DerivativeError
+from cvxpriv.kkt.derivatives import DerivativeError, Slopes
 from cvxpriv.kkt.natural import _first_not_negative
+from cvxpriv.kkt.point import NEAR, Point
 from cvxpriv.kkt.written import Written
 from cvxpriv.numerics.arrays import Array
 
@@ -370,3 +371,21 @@ def test_a_proximal_step_is_found_to_the_last_digits_in_few_evaluations(kind: st
     assert len(seen) <= most
     assert (left(found * (1.0 + 1e-12)) >= 0.0)[found < reach].all()
     assert (left(found * (1.0 - 1e-12)) <= 0.0).all()
+
+
+@pytest.mark.parametrize("off", [0.0, 1e-9, 1e-7, 1e-3])
+def test_squares_taken_together_and_reaches_left_out_change_no_step(off: float) -> None:
+    rng = np.random.default_rng(5)
+    x, A, b = cp.Variable(6, name="x"), rng.normal(size=(8, 6)), rng.normal(size=8)
+    problem = cp.Problem(cp.Minimize(cp.sum_squares(A @ x - b) + cp.norm1(x) + cp.quad_over_lin(x[:2], 3.0)))
+    problem.solve(solver="CLARABEL")
+    x.value = np.where(np.abs(x.value) < 1e-4, off, x.value + off)
+    written = Written.of(problem)
+    point = Point(written, written.state(), Slopes(1e-9, 1e-6, 1e-300), 1e-6)
+    every = [point._steps(None, reach * (1.0 + np.abs(point.x))) for reach in NEAR]
+    assert np.abs(point.natural_steps(None)).max() == min(np.abs(steps).max() for steps in every)
+    at = np.array(x.value)
+    gradient = 2.0 * A.T @ (A @ at - b) + np.sign(at) + np.where(np.arange(6) < 2, 2.0 / 3.0 * at, 0.0)
+    bend = 2.0 * (A * A).sum(axis=0) + np.where(np.arange(6) < 2, 2.0 / 3.0, 0.0)
+    smooth = np.abs(at) > 1e-2  # such an entry moves to no kink
+    assert every[0][smooth] == pytest.approx((-gradient / (1.0 + bend))[smooth], rel=1e-9, abs=1e-14)
