@@ -136,9 +136,10 @@ def _as_listed(path: Path) -> bytes:
 
 def changed(path: Path) -> DataError:
     """Return the error for a file that is missing from its set or is not the one that was written."""
+    how = "is not the file that" if os.path.lexists(path) else "is missing: it is a file that"
     return DataError(
-        f"path={str(path)!r} is not the file that {MANIFEST} beside it names: write the set again or, where the change "
-        f"is meant, take {MANIFEST} away"
+        f"path={str(path)!r} {how} {MANIFEST} beside it names: write the set again or, where the change is meant, take "
+        f"{MANIFEST} away"
     )
 
 

@@ -72,9 +72,23 @@ def given_mechanisms(init: ArrayLike, shape: tuple[int, int]) -> Array:
     several = values[None] if values.ndim == 2 else values
     if several.ndim != 3 or several.shape[1:] != shape or not len(several):
         raise ModelError(f"init has shape {values.shape}, expected {shape} or (starts, {shape[0]}, {shape[1]})")
-    for place, mechanism in enumerate(several):
-        stochastic_matrix(mechanism, f"init[{place}]")
+    with np.errstate(invalid="ignore"):  # infinities of both signs
+        right = (several >= 0.0).all(axis=2) & (np.abs(several.sum(axis=2) - 1.0) <= SUM_TOLERANCE)
+    for place in np.flatnonzero(~right.all(axis=1)):
+        stochastic_matrix(several[place], f"init[{place}]")
     return several
+
+
+def given_count(init: object) -> int:
+    """Return the number of starts in `init`, 0 where it is None, before it is read: too many are refused at once."""
+    if init is None:
+        return 0
+    try:
+        several = isinstance(init, (list, tuple))
+        shape = (len(init), *np.shape(init[0])) if several else np.shape(init)  # type: ignore[arg-type,index,call-overload]
+    except Exception:  # what is no mechanism is refused where it is read
+        return 1
+    return int(shape[0]) if len(shape) == 3 else 1
 
 
 def probability_matrix(values: ArrayLike, argument: str) -> Array:

@@ -176,6 +176,18 @@ def test_starts_that_are_given_one_by_one_are_counted_too() -> None:
             solved(problem, init=repeat(start))
         with pytest.raises(ModelError, match="90,000 starts, 1,000,000 passes can take"):
             solved(problem, init=[start] * 90_000, max_iter=10**6)
+    mechanism, begun = np.eye(3, 4), time.process_time()
+    for model in (PrivacyFunnel(SMALL, 0.5), InferenceAsService(SMALL, 0.2)):
+        for init in (
+            np.broadcast_to(mechanism, (10**6, 3, 4)),
+            [mechanism] * 10**6,
+            tuple([mechanism.tolist()] * 10**6),
+        ):
+            with pytest.raises(ModelError, match="1,000,000 starts, .* passes can take .* fewer starts"):
+                model.solve(init=init)
+        with pytest.raises(DataError, match=r"init\[999\] is no mechanism: row 0 sums to 0\.5"):
+            model.solve(init=[*[mechanism] * 999, 0.5 * mechanism], max_iter=1)
+    assert time.process_time() - begun < 2.0
 
 
 def test_endless_values_that_are_given_are_refused() -> None:

@@ -29,6 +29,7 @@ from cvxpriv.runs.mechanism_model import CurvePoints, MechanismModel, curve_poin
 from cvxpriv.runs.options import declared
 from cvxpriv.runs.sides import Sides
 from cvxpriv.schedules.problem_starts import run_each
+from cvxpriv.tables.arrays import given_count
 from cvxpriv.tables.joint import JointTable
 
 from . import algorithm, options
@@ -292,7 +293,7 @@ class InferenceAsService(MechanismModel[InferenceRun]):
             private,
             inputs,
             self.problem.size_u,
-            starts=solving.get("starts") or (1 if proved else several),
+            starts=given_count(solving.get("init")) or solving.get("starts") or (1 if proved else several),
             passes=4 * steps + AFTER if joint and exact else steps,
             exact=exact,
             effort=1.0 if joint or method == "gradient" else float(solving.get("inner", 100)),

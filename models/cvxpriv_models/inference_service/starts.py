@@ -216,12 +216,12 @@ def fitted(problem: Problem, mechanism: Array) -> Array:
 def given(problem: Problem, init: ArrayLike) -> tuple[Array, Sequence[str]]:
     """Return a user's starts as (starts, |Y|, |U|), and "init" for each."""
     mechanisms = given_mechanisms(init, (problem.p_y.size, problem.size_u))
-    for position, mechanism in enumerate(mechanisms):
-        if mechanism.min() < problem.floor:
-            raise ModelError(
-                f"init[{position}] has a cell of {mechanism.min():.6g}, below floor={problem.floor:g}: "
-                "raise it, or lower the floor"
-            )
+    least = mechanisms.min(axis=(1, 2))
+    if (low := np.flatnonzero(least < problem.floor)).size:
+        raise ModelError(
+            f"init[{low[0]}] has a cell of {least[low[0]]:.6g}, below floor={problem.floor:g}: raise it, or lower the "
+            "floor"
+        )
     return mechanisms, ["init"] * len(mechanisms)
 
 

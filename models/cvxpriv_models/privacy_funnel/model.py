@@ -28,6 +28,7 @@ from cvxpriv.runs.options import Option, declared
 from cvxpriv.runs.sides import Sides
 from cvxpriv.schedules.history import Context
 from cvxpriv.schedules.problem_starts import pieces, run_each
+from cvxpriv.tables.arrays import given_count
 from cvxpriv.tables.joint import JointTable
 
 from . import algorithm, closed_form, optimum
@@ -161,7 +162,7 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
             private,
             inputs,
             self.problem.size_y,
-            starts=solving.get("starts") or usual,
+            starts=given_count(solving.get("init")) or solving.get("starts") or usual,
             passes=solving.get("max_iter") or algorithm.MAX_ITER,
             exact=exact,
             effort=ACCELERATED if exact and accelerate != "none" else 1.0,

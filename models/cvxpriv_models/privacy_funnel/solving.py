@@ -21,6 +21,7 @@ from cvxpriv.schedules.history import Context, History
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Loop
 from cvxpriv.tables.arrays import given_mechanisms
+from cvxpriv.tables.information import mutual_information
 
 from . import algorithm, closed_form, optimum
 from .algorithm import Constraints
@@ -203,12 +204,12 @@ def _brought_inside(problem: Problem, constraints: Constraints, log_u: Array) ->
 def _required(problem: Problem, init: ArrayLike) -> Array:
     """Return a user's starts as (starts, |X|, |Y|), or raise."""
     given = given_mechanisms(init, (problem.p_x.size, problem.size_y))
-    for position, mechanism in enumerate(given):
-        if (utility := problem.utility(mechanism)) < problem.rate - FEASIBLE:
-            raise ModelError(
-                f"init[{position}] has I(X;Y)={utility:.6g} nats, below rate={problem.rate:.6g}: "
-                "start from a mechanism that carries the rate, or lower the rate"
-            )
+    told = mutual_information(problem.p_x[:, None] * given, axis=(-2, -1))
+    if (low := np.flatnonzero(told < problem.rate - FEASIBLE)).size:
+        raise ModelError(
+            f"init[{low[0]}] has I(X;Y)={told[low[0]]:.6g} nats, below rate={problem.rate:.6g}: "
+            "start from a mechanism that carries the rate, or lower the rate"
+        )
     return given
 
 
