@@ -11,6 +11,7 @@ such a release: at epsilon = 0.5 a one-dimensional case of mu = 0.05 has delta =
 import math
 from collections.abc import Callable
 from functools import lru_cache
+from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,15 +36,18 @@ LEAST = 1e-300
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 
-def require_budget(epsilon: float, delta: float) -> None:
-    """Refuse a budget that is not a valid (epsilon, delta) pair.
+def require_budget(epsilon: float, delta: float | None, pure: bool = False) -> None:
+    """Refuse a budget that is not a valid (epsilon, delta) pair; with `pure` a delta of None is one as well.
 
     Raises PrivacyError: epsilon is not positive and finite, or delta is not in (0, 1).
     """
-    numbers = [isinstance(one, (int, float, np.number)) and not isinstance(one, bool) for one in (epsilon, delta)]
-    if not (numbers[0] and np.isfinite(epsilon) and epsilon > 0.0):
+
+    def number(given: object) -> TypeGuard[float]:
+        return isinstance(given, (int, float, np.number)) and not isinstance(given, bool)
+
+    if not (number(epsilon) and np.isfinite(epsilon) and epsilon > 0.0):
         raise PrivacyError(f"epsilon={epsilon!r} is no privacy budget: pass a finite number > 0, for example 1.0")
-    if not (numbers[1] and 0.0 < delta < 1.0):
+    if not (pure and delta is None) and not (number(delta) and 0.0 < delta < 1.0):
         raise PrivacyError(f"delta={delta!r} is not in (0, 1): pass a number far below 1/n, for example 1e-6")
 
 

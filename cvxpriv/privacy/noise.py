@@ -43,7 +43,7 @@ class Noise:
     def words(self, count: int) -> npt.NDArray[np.uint64]:
         """Return `count` random words of 64 bits."""
         if self.generator is not None:
-            return self.generator.integers(0, 2**64 - 1, count, dtype=np.uint64, endpoint=True)
+            return self.generator.bit_generator.random_raw(count)
         return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
 
     def rounded_normals(self, sigma: float, count: int) -> npt.NDArray[np.int64]:

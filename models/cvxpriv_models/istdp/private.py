@@ -52,7 +52,7 @@ def planned(epsilon: float | None, delta: float | None, method: str | None, adja
             f"epsilon={epsilon!r} and delta={delta!r}: method={chosen!r} needs both; pass for example epsilon=1.0 and "
             "delta=1e-6, which should be well below one over the number of rows"
         )
-    require_budget(epsilon, 0.5 if delta is None else delta)  # objective perturbation is pure
+    require_budget(epsilon, delta, pure=True)  # objective perturbation is pure
     flaw = printed.LEAK if chosen == PRINTED else ""
     if chosen == OBJECTIVE or delta is None:
         entry = Release(epsilon=epsilon)

@@ -133,7 +133,7 @@ def planned(epsilon: float | None, delta: float | None, perturbation: str | None
     """Return what a fit is going to spend on the records of each node, from its options alone."""
     if epsilon is None:
         raise PrivacyError("a budget counts epsilon, and alpha is a rate of noise: pass epsilon in its place")
-    require_budget(epsilon, 0.5 if delta is None else delta)
+    require_budget(epsilon, delta, pure=True)
     gaussian = delta is not None and Privacy(epsilon, delta, None, perturbation).where == "output"
     entry = Release(mu=gaussian_mu(epsilon, delta)) if gaussian and delta is not None else Release(epsilon=epsilon)
     return Plan((entry,), "RecycledADMM", "replace-one")

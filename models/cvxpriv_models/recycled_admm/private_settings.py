@@ -188,7 +188,7 @@ def releases_of(problem: Problem, settings: PrivateSettings, reaches: Array, ask
             "the total"
         )
     if asked.epsilon is not None:
-        require_budget(asked.epsilon, 0.5 if asked.delta is None else asked.delta)
+        require_budget(asked.epsilon, asked.delta, pure=True)
     if settings.perturbation == "output":
         return _output(asked, output_move(rows, problem.C, convexity, slope), convexity)
     inside = _inside(settings.method, reaches)
