@@ -276,11 +276,7 @@ class Block:
         Without `duals` the multipliers are the best ones for that point (`cvxpriv.kkt.residuals`), and a point may
         stand beside a kink, which a solver meets only nearly: the distance counts as a residual.
         """
-        from cvxpriv.kkt import residuals
-
-        declaration = self.place(point, at)
-        beside = BESIDE_KINK if duals is None else 0.0
-        return residuals(declaration.problem, duals=duals, names=declaration.constraints, beside=beside)
+        return self.place(point, at).residuals(duals, BESIDE_KINK if duals is None else 0.0)
 
     def own_residuals(self, state: Values) -> Array:
         """Return each start's largest residual at its own point, (starts,): 0 where the block would stay."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,6 +13,10 @@ import cvxpy as cp
 import numpy as np
 
 from cvxpriv.errors import CvxprivError, ModelError, shown, warn
+from cvxpriv.kkt.conditions import Duals, Residuals, of_written, residuals
+from cvxpriv.kkt.coordinates import dense
+from cvxpriv.kkt.plain import real_and_continuous
+from cvxpriv.kkt.written import Written
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.numerics.doors import door
 from cvxpriv.solvers.chain import FARTHEST, Unusable
@@ -27,10 +32,9 @@ Constraint = Callable[..., "cp.Constraint | Iterable[cp.Constraint]"]
 #: once. cvxpy's tensor from Parameters to coefficients then takes half a gigabyte and a second; at eight times that,
 #: three and ten. Without it each solve compiles, in hundredths of a second.
 LARGEST_TENSOR = 10_000_000
+#: Constraints whose violation is arithmetic; that of the other cones is a projection by a solver.
 _JUDGED = (cp.constraints.Zero, cp.constraints.NonNeg, cp.constraints.Inequality, cp.constraints.Equality)
-"""Constraints whose violation is arithmetic; that of the other cones is a projection by a solver."""
-#: Number of characters of an expression that a message shows.
-SHOWN = 300
+SHOWN = 300  # characters of an expression in a message
 
 
 class NotDPPWarning(UserWarning):
@@ -113,10 +117,22 @@ class Declaration:
     @property
     def symbolic(self) -> bool:
         """Whether it is compiled once, with its Parameters as symbols; past `LARGEST_TENSOR` each solve compiles it."""
-        parameters, variables = (
-            sum(int(one.size) for one in several.values()) for several in (self.parameters, self.variables)
-        )
-        return parameters * variables <= LARGEST_TENSOR
+        kinds = self.parameters.values(), self.variables.values()
+        return math.prod(sum(int(one.size) for one in several) for several in kinds) <= LARGEST_TENSOR
+
+    @cached_property
+    def _written(self) -> Written | None:
+        """The problem taken apart once for all values of its Parameters; None where each value needs its own."""
+        if not self.symbolic or not self.problem.is_dcp(dpp=True):
+            return None
+        plain = real_and_continuous(self.problem, self.constraints)
+        return None if plain.changed else Written.of(plain.problem, plain.names, symbolic=True)
+
+    def residuals(self, duals: Duals = None, beside: float = 0.0) -> Residuals:
+        """Return the exact residuals at the values that variables and Parameters have: see `cvxpriv.kkt.residuals`."""
+        if self._written is not None:
+            return of_written(self._written.again(), duals, beside=beside)
+        return residuals(self.problem, duals=duals, names=self.constraints, beside=beside)
 
     def give(self, parameters: Values, variables: Values) -> None:
         """Set the values of Parameters and variables by name."""
@@ -126,17 +142,11 @@ class Declaration:
 
     def values(self) -> dict[str, Array]:
         """Return the variables' current values by name."""
-        return {name: _dense(variable.value) for name, variable in self.variables.items()}
+        return {name: dense(variable.value).copy() for name, variable in self.variables.items()}
 
     def duals(self) -> dict[str, Any]:
         """Return the constraints' multipliers by name (a list for a cone constraint with several)."""
         return {name: constraint.dual_value for name, constraint in self.constraints.items()}
-
-
-def _dense(value: Any) -> Array:
-    """Return a variable's value as an array; that of a diagonal variable is sparse."""
-    dense = value.toarray() if hasattr(value, "toarray") else value
-    return np.array(dense, dtype=np.float64)
 
 
 def with_constraint(declaration: Declaration, block: str, name: str, constraint: Constraint) -> Declaration:
@@ -278,13 +288,13 @@ def require_usable(declaration: Declaration, values: Values, tolerance: float = 
     """
     farthest = max(FARTHEST, 10.0 * tolerance)
     for name, value in values.items():
-        if value is None or not np.isfinite(_dense(value)).all():
+        if value is None or not np.isfinite(dense(value)).all():
             raise Unusable(f"{name} holds no numbers")
         if name in declaration.variables:
             declaration.variables[name].save_value(value)
     for name, constraint in declaration.constraints.items():
         if isinstance(constraint, _JUDGED):
-            sides = [float(np.max(np.abs(_dense(side.value)), initial=0.0)) for side in constraint.args]
+            sides = [float(np.max(np.abs(dense(side.value)), initial=0.0)) for side in constraint.args]
             violated = float(np.max(constraint.violation(), initial=0.0))
             if not violated <= farthest * (1.0 + sum(sides)):
                 raise Unusable(f"its point violates {name} by {violated:.1e}")

@@ -31,6 +31,8 @@ FIGURES = ("primal", "dual", "complementarity", "stationarity", "natural", "gap"
 FLOOR = 1e-300  # logarithms are read there rather than at zero: their slope is then about 690, not infinite
 NEARLY = 1e-6  # up to which a slack counts as none, and an argument outside of its domain as at its edge
 Duals = Literal["solver"] | Mapping[str, object] | None
+Off = Mapping[str, float]
+NONE: Off = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -181,29 +183,30 @@ def residuals(
             raise ModelError(f"{name}={size!r} is not a finite number >= 0")
     if not problem.is_dcp():
         raise ModelError(f"problem is not DCP: {remedy(problem)}")
-    how = Slopes(kink_tolerance, NEARLY, FLOOR)
     with quiet():  # cvxpy warns where a sparse variable's value is read
         plain = real_and_continuous(problem, names or {})
-        written = Written.of(plain.problem, plain.names)
-        point, chosen = (
-            Point(written, written.state(), how, NEARLY),
-            None if plain.changed and duals == "solver" else duals,
-        )
-        found = measured(point, chosen, plain.off)
-        if found.largest > beside > kink_tolerance:
-            near = Point(written, point.state, Slopes(beside, NEARLY, FLOOR), NEARLY)
-            if near.exact and near.kinks > point.kinks:
-                other = measured(near, chosen, plain.off)
-                other = replace(other, natural=max(other.natural, beside))
-                return other if other.largest < found.largest else found
-        return found
+        chosen = None if plain.changed and duals == "solver" else duals
+        return of_written(Written.of(plain.problem, plain.names), chosen, plain.off, beside, kink_tolerance)
 
 
-def measured(point: Point, duals: Duals, off: Mapping[str, float] = MappingProxyType({})) -> Residuals:
-    """Return the residuals of a problem that is taken apart, at a point; see `residuals`.
+def of_written(written: Written, duals: Duals, off: Off = NONE, beside: float = 0.0, kink: float = 1e-9) -> Residuals:
+    """Return the residuals of a problem that is taken apart, at its variables' values; see `residuals`.
 
     `off`: Further conditions, by name, and how far they are violated.
     """
+    point = Point(written, written.state(), Slopes(kink, NEARLY, FLOOR), NEARLY)
+    found = measured(point, duals, off)
+    if found.largest > beside > kink:
+        near = Point(written, point.state, Slopes(beside, NEARLY, FLOOR), NEARLY)
+        if near.exact and near.kinks > point.kinks:
+            other = measured(near, duals, off)
+            other = replace(other, natural=max(other.natural, beside))
+            return other if other.largest < found.largest else found
+    return found
+
+
+def measured(point: Point, duals: Duals, off: Off = NONE) -> Residuals:
+    """Return the residuals at a point; see `of_written`."""
     written, state = point.written, point.state
     given = _given(written, duals)
     chosen = point.complete(np.full(written.c.size, np.nan) if given is None else given)

@@ -20,7 +20,7 @@ from cvxpy.cvxcore.python import canonInterface
 from cvxpy.lin_ops import lin_op as lo
 
 from cvxpriv.kkt.closures import value_of
-from cvxpriv.kkt.coordinates import Coordinates
+from cvxpriv.kkt.coordinates import Coordinates, dense
 from cvxpriv.kkt.derivative_rules import elementwise_key
 from cvxpriv.kkt.jacobian_sets import broadcast_rows
 from cvxpriv.numerics.arrays import Array
@@ -75,13 +75,21 @@ class Flat:
 
     `atoms`: The atoms; those that others need come first.
     `places`: The rows of the requested expressions, in order.
-    `M`, `m`: (rows, n + t), (rows,).
+    `rows`: The affine map, at the values that Parameters have now: `M`, (rows, n + t), and `m`, (rows,).
     """
 
     def __init__(
-        self, coordinates: Coordinates, atoms: Sequence[Atom], places: Sequence[slice], M: sp.csr_array, m: Array
+        self, coordinates: Coordinates, atoms: Sequence[Atom], places: Sequence[slice], rows: "AffineRows"
     ) -> None:
-        self.coordinates, self.atoms, self.places, self.M, self.m = coordinates, tuple(atoms), tuple(places), M, m
+        self.coordinates, self.atoms, self.places, self.rows = coordinates, tuple(atoms), tuple(places), rows
+        M, self.m = rows.now()
+        entries = coordinates.expansion.shape[0]
+        self.M = sp.csr_array(sp.hstack([M[:, :entries] @ coordinates.expansion, M[:, entries:]]))
+        self.M.eliminate_zeros()
+
+    def again(self) -> "Flat":
+        """Return the same expressions at the values that Parameters have now."""
+        return Flat(self.coordinates, self.atoms, self.places, self.rows)
 
     @property
     def size(self) -> int:
@@ -137,28 +145,26 @@ def _group(atoms: Sequence[Atom]) -> Group:
     return Group(atoms[0].node, rows, places, tuple(atoms))
 
 
-def flatten(expressions: Sequence[Any], coordinates: Coordinates) -> Flat:
+def flatten(expressions: Sequence[Any], coordinates: Coordinates, symbolic: bool = False) -> Flat:
     """Take expressions apart.
 
-    `expressions`: Real expressions. Parameters enter by their values.
+    `expressions`: Real expressions, DPP if `symbolic`.
     `coordinates`: Coordinates of all variables in the expressions.
+    `symbolic`: Keep Parameters, for `Flat.again`. Without, they enter by their values.
     """
-    walk = _Walk()
+    walk = _Walk(symbolic)
     affine = [walk.affine(expression)[0] for expression in expressions]
     columns = [*coordinates.variables, *walk.placeholders]
-    M, m = affine_rows([*walk.arguments, *affine], columns)
-    entries = coordinates.expansion.shape[0]
-    reduced = sp.hstack([M[:, :entries] @ coordinates.expansion, M[:, entries:]], format="csr")
-    reduced.eliminate_zeros()
     ends = np.cumsum([walk.rows, *(expression.size for expression in affine)])
     places = [slice(int(a), int(b)) for a, b in pairwise(ends)]
-    return Flat(coordinates, walk.atoms, places, sp.csr_array(reduced), m)
+    return Flat(coordinates, walk.atoms, places, AffineRows([*walk.arguments, *affine], columns))
 
 
 class _Walk:
     """One walk over expressions; nodes that occur twice are taken apart once."""
 
-    def __init__(self) -> None:
+    def __init__(self, symbolic: bool) -> None:
+        self.symbolic = symbolic
         self.atoms: list[Atom] = []
         self.placeholders: list[cp.Variable] = []
         self.arguments: list[Any] = []
@@ -174,9 +180,9 @@ class _Walk:
         return self.seen[id(node)]
 
     def _taken_apart(self, node: Any) -> tuple[Any, int]:
-        if isinstance(node, cp.Variable):
+        if isinstance(node, cp.Variable) or (self.symbolic and isinstance(node, cp.Parameter)):
             return node, 0
-        if node.is_constant():
+        if node.is_constant() and not (self.symbolic and node.parameters()):
             return (node if isinstance(node, cp.Constant) else cp.Constant(node.value)), 0
         parts = [self.affine(arg) for arg in node.args]
         args, level = [part for part, _ in parts], max(depth for _, depth in parts)
@@ -197,34 +203,47 @@ class _Walk:
         return self.placeholders[-1], level + 1
 
 
-def affine_rows(expressions: Sequence[Any], variables: Sequence[cp.Variable]) -> tuple[sp.csr_array, Array]:
-    """Return matrix and constant of affine expressions, stacked, each column-major.
+class AffineRows:
+    """Affine expressions, stacked, each column-major, as cvxpy's tensor from Parameters to coefficients.
 
-    `expressions`: Affine expressions without Parameters.
+    `expressions`: Affine expressions.
     `variables`: The variables; their entries, column-major, are the columns, one variable after the other.
-    Returns `matrix`: (rows, columns). `constant`: (rows,).
     """
-    ends = np.cumsum([0, *(variable.size for variable in variables)])
-    columns = {variable.id: int(start) for variable, start in zip(variables, ends[:-1], strict=True)}
-    width, rows = int(ends[-1]), int(sum(expression.size for expression in expressions))
-    if not rows:
-        return sp.csr_array((0, width)), np.zeros(0)
-    plain = all(  # cvxpy's builder in C++ knows an expression's own operation
-        len(node.shape) <= 2 and (not node.args or node._supports_cpp())
-        for expression in expressions
-        for node in _nodes(expression)
-    )
-    tensor = canonInterface.get_problem_matrix(
-        [expression.canonical_form[0] for expression in expressions],
-        width,
-        columns,
-        {lo.CONSTANT_ID: 1},
-        {lo.CONSTANT_ID: 0},
-        rows,
-        "CPP" if plain else "SCIPY",
-    )
-    whole = sp.csc_array(sp.coo_array(tensor).reshape((rows, width + 1), order="F"))
-    return sp.csr_array(whole[:, :width]), np.asarray(whole[:, [width]].toarray()).ravel()
+
+    def __init__(self, expressions: Sequence[Any], variables: Sequence[cp.Variable]) -> None:
+        known = {one.id: one for expression in expressions for one in expression.parameters()}
+        self.parameters = tuple(known.values())
+        first, *after = np.cumsum([0, *(one.size for one in (*self.parameters, *variables))]).tolist()
+        starts = dict(zip([*known, *(one.id for one in variables)], [first, *after], strict=False))
+        count = sum(one.size for one in self.parameters)
+        self.shape = sum(expression.size for expression in expressions), after[-1] - count + 1 if after else 1
+        self.tensor, self.filled = sp.csr_array((0, count + 1)), np.zeros(0, dtype=int)
+        if not self.shape[0]:
+            return
+        plain = all(  # cvxpy's builder in C++ knows an expression's own operation
+            len(node.shape) <= 2 and (not node.args or node._supports_cpp())
+            for expression in expressions
+            for node in _nodes(expression)
+        )
+        tensor = canonInterface.get_problem_matrix(
+            [expression.canonical_form[0] for expression in expressions],
+            self.shape[1] - 1,
+            {one.id: starts[one.id] - count for one in variables},
+            {**{one.id: one.size for one in self.parameters}, lo.CONSTANT_ID: 1},
+            {**{key: starts[key] for key in known}, lo.CONSTANT_ID: count},
+            self.shape[0],
+            "CPP" if plain else "SCIPY",
+        )
+        whole = sp.coo_array(tensor)  # nearly all of its rows are empty
+        self.filled, row = np.unique(whole.coords[0], return_inverse=True)
+        self.tensor = sp.csr_array((whole.data, (row, whole.coords[1])), shape=(self.filled.size, count + 1))
+
+    def now(self) -> tuple[sp.csr_array, Array]:
+        """Return matrix (rows, columns) and constant (rows,) at the values that Parameters have now."""
+        values = [dense(one.value).ravel(order="F") for one in self.parameters]
+        place = self.filled % max(self.shape[0], 1), self.filled // max(self.shape[0], 1)
+        whole = sp.coo_array((self.tensor @ np.concatenate([*values, [1.0]]), place), shape=self.shape).tocsc()
+        return sp.csr_array(whole[:, :-1]), np.ravel(whole[:, [-1]].toarray())
 
 
 def _running_sum(node: Any, arg: Any) -> Any:

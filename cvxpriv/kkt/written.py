@@ -7,7 +7,7 @@ for ``v in K``; a maximisation of ``-f`` has the same multipliers.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -35,7 +35,7 @@ class Written:
     `own`: Number of the problem's own constraints among them.
     `rows`: The rows of each condition.
     `duals`: The multipliers of each own constraint, with their order and scale.
-    `C`, `c`: (rows, n + t), (rows,).
+    `read`, `scale`, (rows,): The row of the flat expressions that each row is, and the factor.
     `zero`, `cone`, (rows,): Rows of equalities and of cones; the others are inequalities.
     `layout`: Layout of the rows of cones, which come last.
     """
@@ -47,11 +47,25 @@ class Written:
     own: int
     rows: tuple[np.ndarray, ...]
     duals: tuple[tuple[Any, np.ndarray, Array], ...]
-    C: sp.csr_array
-    c: Array
+    read: np.ndarray
+    scale: Array
     zero: Flags
     cone: Flags
     layout: ConeLayout
+
+    @cached_property
+    def C(self) -> sp.csr_array:
+        """Slopes of the conditions in ``[x; t]``, (rows, n + t)."""
+        width = self.flat.M.shape[1]
+        rows = sp.diags_array(self.scale) @ self.flat.M[self.read] if self.read.size else sp.csr_array((0, width))
+        C = sp.csr_array(rows)
+        C.eliminate_zeros()
+        return C
+
+    @cached_property
+    def c(self) -> Array:
+        """Constants of the conditions, (rows,)."""
+        return np.asarray(self.scale * self.flat.m[self.read])
 
     @cached_property
     def separable(self) -> tuple[tuple[Separable, ...], Flags]:
@@ -74,11 +88,14 @@ class Written:
         return reach(self.flat)
 
     @classmethod
-    def of(cls, problem: cp.Problem, names: Mapping[str, cp.Constraint] | None = None) -> Written:
+    def of(
+        cls, problem: cp.Problem, names: Mapping[str, cp.Constraint] | None = None, symbolic: bool = False
+    ) -> Written:
         """Take a problem apart.
 
         `names`: Names of constraints; the others are called ``constraint[k]``. A constraint that occurs several times
         counts each time.
+        `symbolic`: Keep Parameters, for `again`; the problem is DPP.
         Raises ModelError: A constraint is of an unknown kind, or a variable is not real and continuous.
         """
         coordinates = Coordinates(problem.variables())
@@ -87,9 +104,9 @@ class Written:
         several = [*zip(labels, problem.constraints, strict=True), *implied]
         forms = [rows_of_constraint(name, constraint) for name, constraint in several]
         pieces = [piece for form in forms for piece in form.pieces]
-        flat = flatten([problem.objective.args[0], *pieces], coordinates)
-        C, c, rows, layout = _arranged(flat, forms)
-        cone, zero = np.zeros(c.size, dtype=bool), np.zeros(c.size, dtype=bool)
+        flat = flatten([problem.objective.args[0], *pieces], coordinates, symbolic)
+        read, scale, rows, layout = _arranged(flat, forms)
+        cone, zero = np.zeros(read.size, dtype=bool), np.zeros(read.size, dtype=bool)
         for form, own in zip(forms, rows, strict=True):
             cone[own], zero[own] = form.kind == "cone", form.kind == "zero"
         multipliers = tuple(
@@ -98,7 +115,11 @@ class Written:
         )
         sign = -1.0 if isinstance(problem.objective, cp.Maximize) else 1.0
         every = tuple(name for name, _ in several)
-        return cls(problem, flat, sign, every, len(labels), tuple(rows), multipliers, C, c, zero, cone, layout)
+        return cls(problem, flat, sign, every, len(labels), tuple(rows), multipliers, read, scale, zero, cone, layout)
+
+    def again(self) -> Written:
+        """Return the problem at the values that its Parameters have now, if they were kept."""
+        return replace(self, flat=self.flat.again())
 
     def state(self, x: Array | None = None) -> State:
         """Return all values at a flat point; None is the variables' current values."""
@@ -213,8 +234,8 @@ def _labels(constraints: Sequence[Any], names: Mapping[str, cp.Constraint]) -> l
     return labels
 
 
-def _arranged(flat: Flat, forms: Sequence[Rows]) -> tuple[sp.csr_array, Array, list[np.ndarray], ConeLayout]:
-    """Return the rows of all conditions, with those of cones at the end in the order of one layout."""
+def _arranged(flat: Flat, forms: Sequence[Rows]) -> tuple[np.ndarray, Array, list[np.ndarray], ConeLayout]:
+    """Return the flat row of each condition and its factor, those of cones at the end in the order of one layout."""
     read, scale, layouts = [], [], []
     starts = iter([place.start for place in flat.places[1:]])
     for form in forms:
@@ -237,9 +258,7 @@ def _arranged(flat: Flat, forms: Sequence[Rows]) -> tuple[sp.csr_array, Array, l
     chosen, weights = np.zeros(total, dtype=int), np.ones(total)
     for own, source, factor in zip(rows, read, scale, strict=True):
         chosen[own], weights[own] = source, factor
-    C = sp.csr_array(sp.diags_array(weights) @ flat.M[chosen]) if total else sp.csr_array((0, flat.M.shape[1]))
-    C.eliminate_zeros()
-    return C, weights * flat.m[chosen] if total else np.zeros(0), rows, joined
+    return chosen, weights, rows, joined
 
 
 def joined_layouts(layouts: Sequence[ConeLayout]) -> tuple[ConeLayout, np.ndarray]:

@@ -19,7 +19,7 @@ from cvxpriv.blocks.convexified import PRICE, SLACK, Convexified
 from cvxpriv.blocks.engines import Engine, Outcome, Until
 from cvxpriv.blocks.parts import RealProblem, named
 from cvxpriv.errors import DataError, SolverFailure
-from cvxpriv.kkt import proximal_step, residuals
+from cvxpriv.kkt import proximal_step
 from cvxpriv.numerics.arrays import Array, Values, single, starts_in
 from cvxpriv.schedules.history import Context, History
 from cvxpriv.schedules.running import run
@@ -70,7 +70,7 @@ def residual_of(block: Block, point: Values) -> float:
     """
     try:
         declaration = block.place(point, point)
-        found = residuals(declaration.problem, duals=None, names=declaration.constraints)
+        found = declaration.residuals()
     except DataError:
         return float("inf")
     if found.largest > (HIDDEN * found.scaled["stationarity"] if found.exact else AT_KINK):

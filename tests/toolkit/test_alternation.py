@@ -17,6 +17,7 @@ from cvxpriv.blocks.declaration import NotDPPWarning
 from cvxpriv.blocks.engines import DCP
 from cvxpriv.blocks.parts import RealProblem, parts_of_problem, proposed, real_problem
 from cvxpriv.errors import DataError, Disagreement, ModelError, SolverFailure
+from cvxpriv.kkt import residuals
 from cvxpriv.runs.alternation import PATIENCE, _Floor
 from cvxpriv.schedules.history import Context
 from cvxpriv.schedules.problem_starts import drawn
@@ -100,6 +101,21 @@ def test_a_problem_and_its_convex_one_have_the_same_slopes_at_the_point(of: Any)
                 one.save_value(point[one.name()] + size * away[one.name()])
             risen.append(abs(problem.objective.value - made.objective.value) / size)
         assert risen[1] <= 0.11 * risen[0] + 1e-8
+
+
+def test_a_problem_taken_apart_once_has_the_residuals_of_one_taken_apart_anew() -> None:
+    random, x = np.random.default_rng(0), cp.Variable((3, 2), nonneg=True, name="x")
+    y, scale = cp.Variable((2, 3), name="y"), cp.Variable(pos=True, name="scale")
+    cost = cp.norm1(np.ones((3, 3)) - x @ y) + cp.sum_squares(x @ y) + cp.quad_over_lin(y[0], scale)
+    problem = cp.Problem(cp.Minimize(cost), [cp.norm(y @ x, "fro") <= 2.0, cp.sum(x) == 1.0])
+    declaration = Convexified(problem, bounding=False).declaration()
+    for _ in range(4):
+        values = {name: random.uniform(0.1, 1.0, one.shape) for name, one in declaration.variables.items()}
+        declaration.give({name: random.uniform(size=p.shape) for name, p in declaration.parameters.items()}, values)
+        once, anew = declaration.residuals(), residuals(declaration.problem, None, declaration.constraints)
+        assert once.by_constraint == {name: pytest.approx(row) for name, row in anew.by_constraint.items()}
+        assert [once.natural, once.objective] == pytest.approx([anew.natural, anew.objective])
+    assert declaration._written is not None  # not DPP would be taken apart anew
 
 
 def test_rows_that_vanish_in_two_blocks_hold_no_point_that_is_not_stationary() -> None:
