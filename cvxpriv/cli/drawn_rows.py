@@ -99,7 +99,8 @@ class Drawing:
             lines.append(
                 paragraph(f"Rows dropped: {dropped:,}. {where} is missing there, or the mechanism does not know it.")
             )
-        lines.append(_figures(mechanism))
+        if shown_figures := _figures(mechanism):
+            lines.append(shown_figures)
         if found is not None:
             pairs = zip(found["seen"], found["accuracy"], strict=True)
             shown_rows = [[f"from {seen}", f"{right:.1%} right"] for seen, right in pairs]
@@ -182,17 +183,21 @@ def _reason(mechanism: Mechanism, shown: bool) -> str:
 
 
 def _figures(mechanism: Mechanism) -> str:
-    """Return the mechanism's figures; a leakage that is a divergence has a name in place of a unit."""
+    """Return the mechanism's figures, empty without any; a leakage that is a divergence has a name, no unit."""
     divergence = mechanism.origin.get("divergence")
     known = {
         "leakage": ("leakage  I(S;Y)", "nats") if divergence is None else ("leakage  E[d]", f"{divergence}"),
         "utility": ("utility  I(X;Y)", "nats"),
         "accuracy": ("accuracy I(S;U)", "nats"),
     }
-    found = {name: exact_zero(mechanism.figures[name]) for name in known if name in mechanism.figures}
-    rows = [
-        [known[name][0] + ("" if value else " in the table"), number(value), known[name][1]]
-        for name, value in found.items()
-    ]
-    few = "0 in the table is no 0 in the population: the interval stands in the design's disclosure.csv."
-    return "\n".join([table([], rows), *([] if all(found.values()) else [paragraph(few)])])
+    figures = mechanism.figures
+    rows = [[known[name][0], number(exact_zero(figures[name])), known[name][1]] for name in known if name in figures]
+    few = (
+        "These figures are of that table: 0 in it is no 0 in the population. The intervals for the population stand in "
+        "the design's disclosure.csv."
+    )
+    return (
+        "\n".join(["  In the table that the mechanism was designed on", table([], rows), paragraph(few)])
+        if rows
+        else ""
+    )

@@ -18,7 +18,7 @@ from cvxpriv.numerics.sizes import counted
 from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.files import write_text
 from cvxpriv.reports.formatting import format_number
-from cvxpriv.reports.pictures import COLOURS, GREY, blank, plot_history, styled
+from cvxpriv.reports.pictures import COLOURS, GREY, PAGE, blank, plot_history, styled
 from cvxpriv.reports.text import csv_text
 from cvxpriv.runs.saved import write_run
 
@@ -38,7 +38,7 @@ def plot_operating_characteristic(margins: Mapping[str, Array], labels: Array) -
     `margins`, (n,): The predictions of each model, by its name and the area under its curve.
     `labels`, (n,): Labels of -1 and 1.
     """
-    figure = blank(5.6, 4.6)
+    figure = blank(PAGE, 4.6)
     axes = figure.add_subplot()
     for index, (name, margin) in enumerate(margins.items()):
         false, true = _curve(labels, margin)
@@ -64,13 +64,13 @@ def plot_coefficients(coefficients: pd.DataFrame) -> Figure:
     shown = coefficients.iloc[order]
     parties = list(dict.fromkeys(coefficients["party"])) if "party" in coefficients else [""]
     colours = {party: COLOURS[index % len(COLOURS)] for index, party in enumerate(parties)}
-    figure = blank(7.2, 1.0 + 0.24 * len(shown))
+    figure = blank(PAGE, 1.0 + 0.24 * len(shown))
     axes = figure.add_subplot()
     places = np.arange(len(shown))
     owners = shown["party"] if "party" in shown else [""] * len(shown)
     axes.barh(places, shown["coefficient"], color=[colours[owner] for owner in owners], height=0.7)
     axes.axvline(0.0, color=GREY, linewidth=0.8)
-    axes.set_yticks(places, [text if len(text) <= 40 else text[:39] + "…" for text in shown["feature"]], fontsize=9)
+    axes.set_yticks(places, [text if len(text) <= 32 else text[:31] + "…" for text in shown["feature"]], fontsize=9)
     axes.invert_yaxis()
     axes.set_xlabel("coefficient, in log odds")
     if len(parties) > 1:

@@ -67,8 +67,12 @@ class Decoded:
 
     def __repr__(self) -> str:
         rows, matrix = int(self.bundle.counts.sum()), "without" if self.bundle.matrix is None else "with"
-        columns = ", ".join(self.bundle.inputs.columns)
-        return f"Decoded: {rows:,} rows in place of {columns}, {matrix} P(Y|X); frequencies(), notes"
+        return f"Decoded: {rows:,} rows in place of {', '.join(self.columns)}, {matrix} P(Y|X); frequencies(), notes"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of X: those that the outputs stand for."""
+        return self.bundle.inputs.columns
 
     @property
     def notes(self) -> tuple[str, ...]:

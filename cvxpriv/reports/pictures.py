@@ -26,6 +26,10 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 """Colours of Okabe and Ito, which colour-blind readers can tell apart."""
 MARKERS = ("o", "s", "^", "D", "v", "P")
 GREY = "#666666"
+PAGE = 5.6
+"""Width in inches of a picture on a page: at 390 pixels its letters are still 9 pixels high."""
+FLAT = 1e-6
+"""Least part of a figure's size that its axis spans: less is rounding, and would be drawn as a rise or a fall."""
 STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 10.0,
@@ -172,7 +176,7 @@ def plot_history(
     )
     if best is None or best not in starts:
         best = min(starts, key=lambda start: float(starts[start][objective].iloc[-1]))
-    figure = blank(7.2, 5.0)
+    figure = blank(PAGE, 4.6)
     upper, lower = figure.subplots(2, 1, sharex=True)
     for start, part in sorted(starts.items(), key=lambda item: item[0] == best):
         front: dict[str, Any] = {"color": COLOURS[0], "zorder": 3, "label": f"best start ({start})"}
@@ -181,6 +185,9 @@ def plot_history(
         upper.plot(part["iteration"], part[objective], **line)
         positive = part[part[residual] > 0]  # an exact zero has no place on a logarithmic axis
         lower.plot(positive["iteration"], positive[residual], **line)
+    bottom, top = upper.get_ylim()
+    if (short := FLAT * max(abs(bottom), abs(top)) - (top - bottom)) > 0:
+        upper.set_ylim(bottom - short / 2, top + short / 2)
     if (rows[residual] > 0).any():
         lower.set_yscale("log")
     upper.set_ylabel(objective)

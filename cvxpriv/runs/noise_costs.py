@@ -23,7 +23,7 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Picture, Section, Table
 from cvxpriv.reports.formatting import exact_zero
-from cvxpriv.reports.pictures import COLOURS, GREY, blank, styled
+from cvxpriv.reports.pictures import COLOURS, GREY, PAGE, blank, styled
 from cvxpriv.tables.information import measure
 from cvxpriv.tables.joint import JointTable
 from cvxpriv.tables.noisy_counts import nearest_shares, whole_counts
@@ -120,7 +120,7 @@ def costs_section(costs: pd.DataFrame, protected: bool) -> Section:
 @styled
 def _figure(costs: pd.DataFrame) -> Figure:
     noisy, bare = costs.iloc[:-1], costs.iloc[-1]
-    figure = blank(7.2, 3.4)
+    figure = blank(PAGE, 2.9)
     for axes, name, colour in zip(figure.subplots(1, 2), ("leakage", "utility"), COLOURS, strict=False):
         middle = noisy[name]
         reach = np.maximum([middle - noisy[f"{name}_low"], noisy[f"{name}_high"] - middle], 0.0)

@@ -166,10 +166,11 @@ def test_a_kept_column_that_gives_private_ones_away_wants_a_confirmation(run: Ru
     assert [row["accuracy"] for row in document["guesses"]] == pytest.approx([0.5, (19 + 8.75 + 12.75) / 60, 1.0])
 
 
-def test_a_leakage_of_0_is_said_to_be_that_of_the_table(run: Run, mechanism: str, people: str) -> None:
+@pytest.mark.parametrize("leakage", [0.0, 5e-11, 0.0037])
+def test_a_leakage_is_said_to_be_that_of_the_table(run: Run, mechanism: str, people: str, leakage: float) -> None:
     document = json.loads(Path(mechanism).read_text())
-    document["figures"]["leakage"] = 0.0
+    document["figures"]["leakage"] = leakage
     Path(mechanism).write_text(json.dumps(document))
     said = run("release", mechanism, people).stdout
-    assert "leakage  I(S;Y) in the table" in said
-    assert "0 in the table is no 0 in the population" in said
+    assert said.index("In the table that the mechanism was designed on") < said.index("leakage  I(S;Y)")
+    assert "0 in it is no 0 in the population" in " ".join(said.split())

@@ -172,6 +172,12 @@ def test_the_history_of_one_start_needs_no_legend() -> None:
     assert labels(plot_history(one).axes[0]) == []
 
 
+def test_rounding_of_an_objective_is_drawn_as_a_level_line() -> None:
+    history = pd.DataFrame({"iteration": [1, 2], "objective": [0.25, 0.25 + 1e-15], "kkt": [1e-2, 1e-9]})
+    bottom, top = plot_history(history).axes[0].get_ylim()
+    assert top - bottom >= 1e-7
+
+
 def test_a_history_without_its_figures_is_refused() -> None:
     with pytest.raises(DataError, match="no column 'kkt'"):
         plot_history(HISTORY.drop(columns="kkt"))

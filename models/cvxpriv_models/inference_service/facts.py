@@ -166,7 +166,7 @@ def _worth(run: Run, beside: Beside) -> list[Fact]:
             leakage,
             "",
             "What one draw of U tells of the data Y, on average, measured by the divergence.",
-            "Leakage E[d]" if leakage or problem.table.records is None else "Leakage E[d] in the table",
+            "Leakage E[d]" if problem.table.records is None else "Leakage E[d] in the table",
             "; ".join([name, compared if np.isfinite(whole) else "that of Y itself is infinite"]),
             main=True,
         ),

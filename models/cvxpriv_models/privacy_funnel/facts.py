@@ -97,7 +97,7 @@ def _facts(run: Run, beside: Beside) -> list[Fact]:
             leakage,
             "nats",
             "What one release tells of S, on average.",
-            "Leakage I(S;Y)" if known or leakage > 0.0 else "Leakage I(S;Y) in the table",
+            "Leakage I(S;Y)" if known else "Leakage I(S;Y) in the table",
             share(leakage, table.information, "I(S;X)", ", the leakage of X"),
             main=True,
             **interval(disclosure, "leakage"),

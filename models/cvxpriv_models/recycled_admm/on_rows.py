@@ -20,7 +20,7 @@ from cvxpriv.numerics.sizes import counted
 from cvxpriv.privacy import Plan
 from cvxpriv.reports.facts import Fact, Picture, Section, Table
 from cvxpriv.reports.formatting import format_number
-from cvxpriv.reports.pictures import COLOURS, GREY, blank, styled
+from cvxpriv.reports.pictures import COLOURS, GREY, PAGE, blank, styled
 from cvxpriv.runs.options import Option
 
 from .graph import Network
@@ -45,7 +45,7 @@ def plot_graph(graph: nx.Graph, rows: Mapping[str, int]) -> Figure:
 
     `rows`: Number of rows by the nodes' labels as texts.
     """
-    figure = blank(5.6, 4.2)
+    figure = blank(PAGE, 4.2)
     axes = figure.add_subplot()
     places = nx.kamada_kawai_layout(graph)
     few = graph.number_of_nodes() <= LABELLED
@@ -78,7 +78,7 @@ def plot_graph(graph: nx.Graph, rows: Mapping[str, int]) -> Figure:
 @styled
 def plot_spread(history: pd.DataFrame) -> Figure:
     """Draw the distance of the nodes' published coefficients from their mean, pass by pass."""
-    figure = blank(7.2, 3.0)
+    figure = blank(PAGE, 3.0)
     axes = figure.add_subplot()
     axes.plot(history["iteration"], history["spread"], marker="o", color=COLOURS[0])
     axes.set_ylim(0.0, 1.08 * max(float(history["spread"].max()), 1e-12))
