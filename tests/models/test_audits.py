@@ -19,10 +19,11 @@ from cvxpriv_models.istdp import noisy_descent, private as istdp_private, privat
 from cvxpriv_models.istdp.private_options import counted_rows
 from cvxpriv_models.recycled_admm import private
 
+import cvxpriv as cpv
 from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.models import ISTDP, ADMMSharing, RecycledADMM
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.privacy import Audit, BallNoise, GaussianNoise, Noise, audit, gaussian_epsilon
+from cvxpriv.privacy import Audit, BallNoise, GaussianNoise, Noise, audit, gaussian_epsilon, gaussian_mu
 from cvxpriv.schedules.history import Context
 from cvxpriv.schedules.running import run as run_schedule
 
@@ -40,7 +41,9 @@ def found(mechanism: Callable[[Any], Any], pair: Any, delta: float, event: Any =
     return audit(mechanism, *pair, delta=delta, runs=RUNS, confidence=0.999, event=event)
 
 
-def caught(fit: Callable[[Array], Any], monkeypatch: pytest.MonkeyPatch) -> tuple[Any, list[Array]]:
+def caught(
+    fit: Callable[[Array], Any], monkeypatch: pytest.MonkeyPatch, pair: Any = NEIGHBOURS
+) -> tuple[Any, list[Array]]:
     """The noise of a fit's first release, and its query for either neighbour."""
     several: list[tuple[Any, Array]] = []
     for kind in (GaussianNoise, BallNoise):
@@ -52,7 +55,7 @@ def caught(fit: Callable[[Array], Any], monkeypatch: pytest.MonkeyPatch) -> tupl
 
         monkeypatch.setattr(kind, "release", release)
     queries = []
-    for one in NEIGHBOURS:
+    for one in pair:
         several.clear()
         fit(one)
         queries.append(several[0][1])
@@ -99,6 +102,58 @@ def test_noise_on_what_was_computed(
     claimed = EPSILON
     bound = found(lambda query: noise.release(query, SOURCE), queries, delta)
     assert 0.15 * claimed < bound.epsilon <= claimed, bound
+
+
+#: An epsilon of which a tenth of mu^2 can be told from nothing.
+LARGE = 20.0
+#: Two unit vectors that mean and second moment of whose rows are as far apart as those of any two.
+APART = np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([[1.0, 0.0], [-0.5, 0.75**0.5]])
+
+
+def centred(rows: Array) -> Any:
+    model = ISTDP(rows, NEIGHBOURS[1], intercept=True, allow_constant=True)
+    return model.solve_private(epsilon=LARGE, delta=DELTA, centre="private", max_iter=1)
+
+
+def chosen(y: Array) -> Any:
+    return sparse(y, centre="none", support=1, clip=0.25, max_iter=1)
+
+
+def scored(margin: Array) -> Any:
+    return cpv.private_scores(NEIGHBOURS[0], margin, **BUDGET)
+
+
+@pytest.mark.parametrize(
+    ("fit", "pair", "epsilon", "share"),
+    [
+        (centred, APART, LARGE, 0.1),
+        (chosen, NEIGHBOURS, EPSILON, 0.25),
+        (scored, (np.array([5.0, 9.0]), np.array([5.0, -9.0])), EPSILON, 1.0),
+    ],
+    ids=["moments", "columns", "scores"],
+)
+def test_what_is_released_beside_the_coefficients(
+    fit: Callable[[Array], Any], pair: Any, epsilon: float, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noise, queries = caught(fit, monkeypatch, pair)
+    monkeypatch.undo()
+    moved = float(np.linalg.norm(queries[0] - queries[1]))
+    assert 0.99 * noise.sensitivity < moved <= noise.sensitivity  # no idle neighbours
+    claimed = gaussian_epsilon(delta=DELTA, mu=float(np.sqrt(share)) * gaussian_mu(epsilon, DELTA))
+    bound = found(lambda query: noise.release(query, SOURCE), queries, DELTA)
+    assert 0.15 * claimed < bound.epsilon <= claimed, bound
+
+
+@pytest.mark.parametrize("delta", [0.0, DELTA])
+def test_a_table_of_counts(delta: float) -> None:
+    def counts(table: cpv.JointTable) -> Array:
+        made = cpv.private_table(table, EPSILON, delta, domain="table")
+        assert made.protection is not None
+        return np.array(made.protection.noisy_counts)
+
+    pair = [cpv.JointTable.from_counts([one]) for one in ([5, 4], [4, 5])]
+    bound = found(counts, pair, delta)
+    assert 0.15 * EPSILON < bound.epsilon <= EPSILON, bound
 
 
 @pytest.mark.parametrize("size", [1, 3])
