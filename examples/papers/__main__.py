@@ -30,7 +30,7 @@ PICTURES, RECORD, README = ROOT / "docs/pictures", ROOT / "docs/papers.json", HE
 SCRIPTS = {
     "PF": ("pf_fig1", "pf_fig2"),
     "IAS": ("ias_convergence", "ias_tradeoff", "ias_table1"),
-    "ISTDP": ("istdp_convergence", "istdp_floor", "istdp_path", "istdp_epsilon"),
+    "ISTDP": ("istdp_convergence", "istdp_floor", "istdp_path", "istdp_epsilon", "istdp_support"),
     "SHARING": ("sharing_fig1", "sharing_fig2", "sharing_fig3"),
     "RADMM": ("radmm_convergence", "radmm_private"),
 }

@@ -56,6 +56,8 @@ class ADMMSharing(LearningModel):
     Minimise sum_i weight_i l(S_i, y_i) + lam sum_m R_m(x_m) over x_m in X_m, with S = sum_m D_m x_m. The loss is
     **summed** over the samples, not averaged.
 
+    On small tables a private fit loses to fits of each party alone whose margins are averaged, which releases nothing.
+
     Parameters
     ----------
     parts : sequence of array or scipy.sparse, (N, d_m)
@@ -227,6 +229,9 @@ class ADMMSharing(LearningModel):
     ) -> PrivateSharingRun:
         """Fit with differential privacy: Gaussian noise on every share, scaled to the budget before anything runs.
 
+        **It loses to no exchange at all on small tables**: on German credit log loss and AUC are .630 and .720 at
+        epsilon = 1 and delta = 1e-6, where the average of two parties' own fits has .531 and .796.
+
         A released share has N values, and their noise is of the size of one person's influence: single values are
         drowned, and sums over thousands of rows are not. Few passes, a large `lam` (tens, where the loss is summed over
         tens of thousands of rows) and a small `rho` serve best.
@@ -252,9 +257,9 @@ class ADMMSharing(LearningModel):
 
         Notes
         -----
-        On a9a, in two parties, test log loss and AUC are .342 and .893 at epsilon = 1 and delta = 1e-6. Half the sum of
-        the parties' own fits, which releases nothing, has .351 and .898: releases pay in log loss, not in ranking. Held
-        labels cost more than the exchange gives at epsilon = 1, and not at 4.
+        On a9a, at the same budget, test log loss and AUC are .342 and .893, and those of own fits .351 and .898:
+        releases pay in log loss, not in ranking. Held labels cost more than the exchange gives at epsilon = 1, and not
+        at 4.
 
         Examples
         --------

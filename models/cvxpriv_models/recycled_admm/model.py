@@ -49,6 +49,8 @@ class RecycledADMM(LearningModel):
 
     Minimise sum_i O_i(f), O_i(f) = (C/B_i) sum_n l(x_n'f, y_n) + (reg/N) R(f), with B_i rows at node i of N.
 
+    On small tables a private fit loses to private fits of each node alone that are averaged, for the same guarantee.
+
     Parameters
     ----------
     graph : networkx.Graph or adjacency matrix, (N, N)
@@ -217,6 +219,10 @@ class RecycledADMM(LearningModel):
         init: Annotated[shared.Init, Option("f(0), (d,) or (N, d), public.", usual="0")] = None,
     ) -> PrivateConsensusRun:
         """Find a consensus with differential privacy for every record of every node.
+
+        **It loses, on small tables, to nodes that fit alone and average once** (`ISTDP.solve_private` at each node, for
+        the same guarantee): on COMPAS at epsilon 1 and five nodes log loss and AUC are .738 and .627 against .659 and
+        .673.
 
         A pass of "mr-admm" or "r-admm" has a second iteration that is free: it follows from published values. "admm"
         is the conventional one, with noise in the objective; "dvp" has it on the dual variable, which counts twice;
