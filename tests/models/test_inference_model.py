@@ -162,7 +162,7 @@ def test_the_grid_start_ends_highest_where_s_has_more_values_than_a_grid_can_cov
     p_sy = rng.dirichlet(np.full(4, 0.5), size=20).T * rng.dirichlet(np.full(20, 5.0))
     solved = InferenceAsService(p_sy, 0.6, divergence="le-cam", size_u=20).solve(starts=8, max_iter=10)
     ends = solved.starts.groupby("origin")["objective"].max()
-    assert ends["grid"] > ends[["trivial", "clustering", "identity", "random"]].max() + 5e-4
+    assert ends["grid"] > ends[["trivial", "clustering", "identity", "random"]].max() + 1e-4
 
 
 def test_a_mechanism_given_to_start_from_is_improved_on() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
 import random
 from fractions import Fraction
@@ -112,18 +113,18 @@ def model(case: str) -> PrivacyFunnel:
     return found
 
 
+#: A certificate has up to a million numbers where several costs curve: a wider gap leaves fewer, and a bound above 0.
+WIDER = {"renyi 3x4": 3e-3, "kullback 3x4": 2e-3, "below one 3x4": 5e-3, "hellinger 3x4": 2e-3}
+WIDER |= dict.fromkeys(("renyi 2x3", "kullback 2x3", "below one 2x3", *FAST), 1e-3)
+
+
 def gap_of(case: str) -> float:
-    return 1e-3 if case in FAST or case.endswith("3x4") else 1e-4
+    return WIDER.get(case, 1e-3 if case.endswith("3x4") else 1e-4)
 
 
 @cache
 def bound_under(case: str) -> FunnelBound:
     return model(case).bound(gap=gap_of(case), time_limit=120.0)
-
-
-@pytest.fixture(scope="module", params=MARKED)
-def found(request: pytest.FixtureRequest) -> FunnelBound:
-    return bound_under(request.param)
 
 
 def test_the_checkers_are_short_and_import_the_standard_library_and_each_other_alone() -> None:
@@ -218,19 +219,19 @@ def check_mutations(document: dict[str, Any], count: int, seed: int) -> tuple[in
     return proved, count - proved
 
 
-def test_mutated_certificates_never_prove_more_than_the_truth(found: FunnelBound) -> None:
-    proved, refused = check_mutations(found.certificate.document(), 25, 0)
+@pytest.mark.parametrize("case", MARKED)
+def test_mutated_certificates_never_prove_more_than_the_truth(case: str) -> None:
+    """By ten thousand mutations, most of small certificates: a check of a large one takes a second."""
+    document = bound_under(case).certificate.document()
+    count = 25 if case in FAST else min(max(3_000_000 // len(json.dumps(document)), 10), 500)
+    proved, refused = check_mutations(document, count, 0)
     assert proved > 0
     assert refused > 0  # few where the bound is next to 0: what proves 0 is hard to spoil
 
 
-@pytest.mark.slow
-def test_many_mutated_certificates(found: FunnelBound) -> None:
-    document = found.certificate.document()
-    check_mutations(document, 700 if len(document["nu"]) == 3 else 60, 1)  # a check of the larger ones takes seconds
-
-
-def test_a_claim_above_the_truth_is_refused(found: FunnelBound) -> None:
+@pytest.mark.parametrize("case", MARKED)
+def test_a_claim_above_the_truth_is_refused(case: str) -> None:
+    found = bound_under(case)
     document = found.certificate.document()
     truth = least(document)
     assert found.lower <= truth + 1e-9
@@ -239,7 +240,7 @@ def test_a_claim_above_the_truth_is_refused(found: FunnelBound) -> None:
             checker.check(document | {"bound": truth + excess})
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 40))])
+@pytest.mark.parametrize("seed", range(40))
 def test_any_cells_and_numbers_prove_no_more_than_phi(seed: int) -> None:
     """Random trees, with cuts anywhere and any numbers in their leaves, against phi at many columns."""
     rng = np.random.default_rng(seed)
