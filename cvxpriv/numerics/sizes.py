@@ -7,11 +7,13 @@ measured by a clock (`now`).
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from cvxpriv.errors import ModelError
 
@@ -212,6 +214,45 @@ _seconds: ContextVar[Callable[[], float]] = ContextVar("seconds", default=time.m
 def now() -> float:
     """Return the seconds that a search's limits are measured in: by the clock, but within `processor_time`."""
     return _seconds.get()()
+
+
+_end: ContextVar[float] = ContextVar("end", default=math.inf)
+
+
+def late() -> bool:
+    """Return whether the moment of `until` has passed: a long step then ends with its results so far."""
+    return now() >= _end.get()
+
+
+@contextmanager
+def until(moment: float) -> Iterator[None]:
+    """Let `late` say, within, whether a moment by `now` has passed.
+
+    >>> with until(now() - 1.0):
+    ...     late()
+    True
+    """
+    before = _end.set(min(moment, _end.get()))
+    try:
+        yield
+    finally:
+        _end.reset(before)
+
+
+Item = TypeVar("Item")
+
+
+def in_time(items: Iterable[Item]) -> Iterator[Item]:
+    """Yield the first item, and the others while it is not `late`.
+
+    >>> with until(now() - 1.0):
+    ...     list(in_time("abc"))
+    ['a']
+    """
+    for item in items:
+        yield item
+        if late():
+            return
 
 
 @contextmanager

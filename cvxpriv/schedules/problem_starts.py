@@ -14,6 +14,7 @@ from cvxpriv.blocks.parts import named
 from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.numerics.arguments import few, require_seed, require_workers
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.sizes import in_time
 from cvxpriv.reports.progress import track
 from cvxpriv.solvers.chain import Solved, solve, try_solver
 from cvxpriv.solvers.registry import DEFAULT_CHAIN
@@ -146,14 +147,14 @@ def run_each(
     description: str = "runs",
     last: Callable[[Result], bool] | None = None,
 ) -> list[Result]:
-    """Do the same work on every item, in the items' order.
+    """Do the same work on every item, in the items' order; where it gets `late`, on those begun before.
 
     >>> run_each(abs, [-1, 2])
     [1, 2]
     """
     require_workers(n_jobs)
     if n_jobs == 1 or len(items) < 2:
-        done = (work(item) for item in items)
+        done = (work(item) for item in in_time(items))
     else:
         from joblib import Parallel, delayed
 

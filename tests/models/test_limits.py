@@ -11,11 +11,14 @@ import cvxpy as cp
 import networkx as nx
 import numpy as np
 import pytest
+from cvxpriv_models.inference_service import interior
+from cvxpriv_models.inference_service.joint import joint
 
 import cvxpriv as cpv
-from cvxpriv.blocks.engines import DCP, ENGINES, Elsewhere
+from cvxpriv.blocks.engines import DCP, ENGINES, Checked, Elsewhere
 from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.models import ISTDP, ADMMSharing, InferenceAsService, PrivacyFunnel, RecycledADMM
+from cvxpriv.numerics.sizes import now, until
 from cvxpriv.runs.alternation import alternate
 from cvxpriv.solvers.isolation import Ending
 
@@ -48,6 +51,26 @@ def test_a_time_limit_returns_the_best_so_far_and_says_so(model: str) -> None:
     assert "the time limit ended it" in run.facts.unmet
     assert "raise --time-limit" in run.facts.unmet
     assert not MODELS[model](max_iter=2).overdue
+
+
+@pytest.mark.parametrize("one", ["funnel", "inference"])
+def test_what_comes_before_and_within_a_pass_ends_at_the_limit_too(one: str) -> None:
+    large = np.random.default_rng(7).dirichlet(np.ones(500)).reshape(5, 100)
+    model: Any = PrivacyFunnel(large, 0.8) if one == "funnel" else InferenceAsService(large, 0.3)
+    run = model.solve(method={"funnel": "aem", "inference": "auto"}[one], time_limit=0.001)
+    assert (run.overdue, run.converged, len(run.starts), run.settings.starts) == (True, False, 1, 1)
+    assert np.allclose(run.mechanism.sum(axis=1), 1.0)
+
+
+def test_an_exact_update_that_ends_late_is_feasible_and_says_how_far_it_is() -> None:
+    problem = InferenceAsService(TABLE, 0.3).problem
+    posterior = RNG.dirichlet(np.ones(3), (1, problem.size_u)).swapaxes(1, 2)
+    with until(now() - 1.0):
+        mechanism, gap = interior.maximise(problem, posterior)
+        checked = Checked().solve(joint(problem), {"mechanism": mechanism, "posterior": posterior})
+    assert np.allclose(mechanism.sum(axis=2), 1.0)
+    assert gap[0] > interior.maximise(problem, posterior)[1][0]
+    assert checked.values["mechanism"].shape == mechanism.shape
 
 
 def test_an_alternation_has_the_same_limits() -> None:

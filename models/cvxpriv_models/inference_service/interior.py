@@ -11,6 +11,7 @@ import numpy as np
 
 from cvxpriv.divergences.sides import TINY, slopes_of
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.sizes import late
 
 from . import closed_form
 from .blocks import PRICE_LIMIT
@@ -43,7 +44,8 @@ def maximise(problem: Problem, posterior: Array) -> tuple[Array, Array]:
     """Maximise F of (10) at posteriors, (B, |S|, |U|).
 
     `problem`: The problem, with a smooth f. `posterior`: (B, |S|, |U|).
-    Returns: Mechanisms (B, |Y|, |U|), and how far the F of each can be below the optimum (B,), usually below 1e-9.
+    Returns: Mechanisms (B, |Y|, |U|), and how far the F of each can be below the optimum (B,), usually below 1e-9; more
+    where `sizes.late` ended it.
     """
     shape = (len(posterior), problem.p_y.size, problem.size_u)
     price = np.minimum(closed_form.cost(posterior, problem.p_s_given_y), PRICE_LIMIT)
@@ -61,7 +63,7 @@ def maximise(problem: Problem, posterior: Array) -> tuple[Array, Array]:
             stale[work] = np.where(better, 0, stale[work] + 1)
             best[work[better]], gap[work[better]] = point.room[better], found[better]
             going = (found > GAP) & (stale[work] < PATIENCE)
-            if not going.any():
+            if not going.any() or late():
                 break
             work = work[going]
             point = _step(problem, Point(*(one[going] for one in point)), Slopes(*(one[going] for one in slopes)))

@@ -22,7 +22,7 @@ from cvxpriv.numerics.arguments import require_callback
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
-from cvxpriv.numerics.sizes import Size, now, of_mechanism, processor_time, require_feasible
+from cvxpriv.numerics.sizes import Size, now, of_mechanism, processor_time, require_feasible, until
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs import shared_options as shared
 from cvxpriv.runs.mechanism_model import CurvePoints, MechanismModel, curve_points, runs_of
@@ -58,8 +58,8 @@ JOINT_STEPS, EXACT_STEPS, SOLVER_STEPS = 100, 1000, 50
 MERGED_STEPS, CONSTRAINED_GAP = 300, 1e-5
 #: Cells of a mechanism up to which "auto" looks for better ones too where the optimum has more outputs than U.
 SMALL = 500
-#: Starts that run as one batch.
-PIECE = 5
+#: Starts that run as one batch, and cells of their mechanisms above which it is one start.
+PIECE, BATCHED = 5, 1_000_000
 TIME_LIMIT = 30.0
 
 
@@ -223,7 +223,7 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         free = init is None and starts is None and who.name == "closed_form"
         asked_for = method == COLUMNS or (method is None and free and self._few)
         seconds = TIME_LIMIT if time_limit is None else shared.FOR_THE_BOUND * time_limit
-        with processor_time(time_limit is None):
+        with processor_time(time_limit is None), until(now() + (np.inf if time_limit is None else time_limit)):
             proved = self.bound(gap=self._gap(gap), time_limit=seconds) if asked_for else None
             method = method or AUTO
             drawn = partial(initial, self.problem, self.constraints, count=count, seed=seed, engine=who)
@@ -237,17 +237,18 @@ class InferenceAsService(MechanismModel[InferenceRun]):
             steps_of = "joint" if method == COLUMNS else method
             if proved is not None and init is None and self._final(proved, mechanisms, tol):
                 steps_of = ""
-            until = Until(who, now() + TIME_LIMIT) if method == COLUMNS and time_limit is None else who
+            ending = Until(who, now() + TIME_LIMIT) if method == COLUMNS and time_limit is None else who
             # Pieces of one size, whoever does them: how many starts share a batch decides the last bits of each.
-            parts = [slice(first, first + PIECE) for first in range(0, len(mechanisms), PIECE)]
+            several = PIECE if PIECE * mechanisms[0].size <= BATCHED else 1
+            parts = [slice(first, first + several) for first in range(0, len(mechanisms), several)]
             done = run_each(
-                partial(solve_starts, self.problem, self.constraints, steps_of, chosen, until, callback),
+                partial(solve_starts, self.problem, self.constraints, steps_of, chosen, ending, callback),
                 [(mechanisms[part], origins[part]) for part in parts],
                 n_jobs=n_jobs,
                 progress=progress,
                 description="starts",
             )
-        settings = Settings(method, who.name, len(mechanisms), seed, chosen)
+        settings = Settings(method, who.name, sum(len(piece["q"]) for piece, _ in done), seed, chosen)
         best = best_run(self.problem, self.constraints, done, origins, settings, proved)
         stopped = best.interrupted or (proved is not None and proved.interrupted)
         return replace(best, seconds=time.perf_counter() - begun, interrupted=stopped)

@@ -13,6 +13,7 @@ from cvxpriv.bounds.output_names import in_place
 from cvxpriv.divergences import FDivergence
 from cvxpriv.numerics.arrays import Array, Values, put, single, take
 from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.sizes import in_time
 from cvxpriv.schedules.history import Context, History
 
 from . import algorithm
@@ -43,18 +44,26 @@ def initial(
 ) -> tuple[Array, Sequence[str]]:
     """Return `count` mechanisms, (count, |Y|, |U|), and where each comes from.
 
-    With constraints every other one is where a start ends without them: the first joint step brings it inside.
+    With constraints every other one is where a start ends without them: the first joint step brings it inside. Where
+    it gets `late` they are fewer.
     """
     if method not in (AUTO, "joint"):
         return random_starts(problem, count, seed), ["random"] * count
-    chosen = [(GRID, grid_start(problem, engine, seed)), *named_starts(problem)]
-    drawn = (("random", one) for one in random_starts(problem, count, seed))
-    usual: Iterator[tuple[str, Array]] = chain(chosen, drawn)
+
+    def begun() -> Iterator[tuple[str, Array]]:
+        yield GRID, grid_start(problem, engine, seed)
+        yield from named_starts(problem)
+
+    def drawn() -> Iterator[tuple[str, Array]]:
+        yield from (("random", one) for one in random_starts(problem, count, seed))
+
+    usual = chain(begun(), drawn())
     if constraints:
-        known = Known.of_table(problem.table)
+        known, chosen = Known.of_table(problem.table), list(in_time(begun()))
+        usual = chain(chosen, drawn())
         pairs = zip_longest(_free_ends(problem, seed, chosen), usual)
         usual = ((one[0], in_place(one[1], constraints, known)) for pair in pairs for one in pair if one is not None)
-    taken = list(islice(usual, count))
+    taken = list(in_time(islice(usual, count)))
     return np.stack([mechanism for _, mechanism in taken]), [origin for origin, _ in taken]
 
 
@@ -80,13 +89,14 @@ def best_run(
     settings: Settings,
     proved: ServiceBound | None = None,
 ) -> InferenceRun:
-    """Return the run of the best start among those of all pieces; `seconds` is left at 0.
+    """Return the run of the best start among those of all pieces, the first of `origins`; `seconds` is left at 0.
 
     The best has the largest F; of several that are one answer, the first that converged, else the least residual. The
     default method first goes on from the best `FINALISTS`, and from what they make together, here and not in the
     pieces: they do not depend on how starts were divided.
     """
     state: Values = {name: np.concatenate([piece[name] for piece, _ in pieces]) for name in pieces[0][0]}
+    origins = origins[: len(state["q"])]
     log = History.joined((context.history, len(piece["q"])) for piece, context in pieces)
     interrupted = any(context.interrupted for _, context in pieces)
     starts = _table(problem, constraints, state, origins, log, settings.options.tol)

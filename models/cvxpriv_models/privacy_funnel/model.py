@@ -20,7 +20,7 @@ from cvxpriv.numerics.arguments import require_callback
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
-from cvxpriv.numerics.sizes import Size, now, of_mechanism, processor_time, require_feasible
+from cvxpriv.numerics.sizes import Size, late, now, of_mechanism, processor_time, require_feasible, until
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs import shared_options as shared
 from cvxpriv.runs.mechanism_model import CurvePoints, MechanismModel, curve_points, runs_of
@@ -244,7 +244,7 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         done: list[tuple[Values, Context]] = []
         proved, under = None, None
         limit_of_bound = self._longest_proof if time_limit is None else shared.FOR_THE_BOUND * time_limit
-        with processor_time(time_limit is None):
+        with processor_time(time_limit is None), until(now() + (np.inf if time_limit is None else time_limit)):
             if method == COLUMNS:
                 proved = self.bound(gap=gap, time_limit=limit_of_bound)
                 few = min(limit, optimum.FEW_PASSES) if proved.upper <= tol else limit
@@ -255,27 +255,27 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
                 proved, under = bound_under(self.problem, self.constraints, gap, limit_of_bound)
                 settled = partial(optimum.settled, self.problem, who)
                 done += constrained_start(self.problem, self.constraints, under, work, settled, tol)
-        origins = [COLUMNS] * len(done)
-        exact = who.name == "closed_form" and not self.constraints and blocks == "aem"
-        end = bool(done) and (under is None or under.fits(self.problem.size_y))
-        if done and proved is not None and not end:
-            end = best(self.problem, self.constraints, proved, closed_form.rows_of(done[0][0]["log_u"][0]), tol)
-        usual = 0 if end else 30 if exact else 4 if self.constraints else 1
-        count = usual if starts is None else starts
-        if count:
-            log_u, others = initial(self.problem, init, count, seed, clustered=exact)
-            try:
-                done += run_each(
-                    work,
-                    [log_u[part.start : part.stop] for part in pieces(len(log_u), n_jobs)],
-                    n_jobs=n_jobs,
-                    progress=progress,
-                    description="starts",
-                )
-                origins += others
-            except ModelError as problem:
-                if not done:
-                    raise refused(problem, self.problem, self.constraints, under) from None
+            origins = [COLUMNS] * len(done)
+            exact = who.name == "closed_form" and not self.constraints and blocks == "aem"
+            end = bool(done) and (under is None or under.fits(self.problem.size_y))
+            if done and proved is not None and not end:
+                end = best(self.problem, self.constraints, proved, closed_form.rows_of(done[0][0]["log_u"][0]), tol)
+            usual = 0 if end else 30 if exact else 4 if self.constraints else 1
+            count = usual if starts is None else starts
+            if count and not (done and late()):
+                log_u, others = initial(self.problem, init, count, seed, clustered=exact)
+                try:
+                    done += run_each(
+                        work,
+                        [log_u[part.start : part.stop] for part in pieces(len(log_u), n_jobs)],
+                        n_jobs=n_jobs,
+                        progress=progress,
+                        description="starts",
+                    )
+                    origins += others
+                except ModelError as problem:
+                    if not done:
+                        raise refused(problem, self.problem, self.constraints, under) from None
         settings = Settings(who.name, method, accelerate, len(origins), seed, limit, tol)
         seconds = time.perf_counter() - begun
         return best_run(self.problem, self.constraints, done, origins, settings, seconds, proved)

@@ -58,7 +58,7 @@ def initial(
         mechanisms = _required(problem, init)
         return closed_form.log_joint(problem.p_x, mechanisms), ["init"] * len(mechanisms)
     log_u = feasible_starts(problem.p_x, problem.rate, problem.size_y, starts, seed)
-    origins = ["random"] * starts
+    origins = ["random"] * len(log_u)
     sharp = _clusters(problem) if clustered else None
     if sharp is not None and sharp.shape[1] <= problem.size_y:
         padded = np.pad(sharp, ((0, 0), (0, problem.size_y - sharp.shape[1])))

@@ -16,6 +16,7 @@ from scipy.special import entr
 
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.sizes import in_time
 from cvxpriv.tables.information import entropy, mutual_information
 
 from .closed_form import FLOOR
@@ -37,7 +38,7 @@ def feasible_starts(p: Array, rate: float, size_y: int, count: int, seed: int = 
     `p`: P(x) > 0, (M,).
     `rate`: R in nats, ``0 <= R <= H(X)``.
     `size_y`: N, the number of released symbols, at least 1.
-    `count`: Number of starts.
+    `count`: Number of starts; fewer come back where it gets `late`.
     `seed`: Start k depends on the seed and on k alone.
     Returns: log u, (count, M, N), rows of u summing to p. At R = H(X) a start is an injective map with its other cells
     at ``FLOOR``.
@@ -51,7 +52,7 @@ def feasible_starts(p: Array, rate: float, size_y: int, count: int, seed: int = 
     ((2, 3, 4), True)
     """
     children = np.random.SeedSequence(seed).spawn(count)
-    return np.stack([_one_start(p, rate, size_y, np.random.default_rng(child)) for child in children])
+    return np.stack([_one_start(p, rate, size_y, np.random.default_rng(child)) for child in in_time(children)])
 
 
 def entropy_of_map(labels: Labels, p: Array, size_y: int) -> float:
