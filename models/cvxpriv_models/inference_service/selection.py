@@ -57,7 +57,7 @@ def initial(
     def drawn() -> Iterator[tuple[str, Array]]:
         yield from (("random", one) for one in random_starts(problem, count, seed))
 
-    usual = chain(begun(), drawn())
+    usual: Iterator[tuple[str, Array]] = chain(begun(), drawn())
     if constraints:
         known, chosen = Known.of_table(problem.table), list(in_time(begun()))
         usual = chain(chosen, drawn())
