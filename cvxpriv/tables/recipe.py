@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -218,9 +217,6 @@ def blank(values: pd.Series[Any], spelt: Sequence[str] | None = None) -> NDArray
     missing = values.isna().to_numpy(dtype=bool)
     if values.dtype.kind in "biufmM" and not spelt:
         return missing
-    codes: NDArray[np.intp] = np.arange(len(values))
-    uniques: Any = values.array
-    with suppress(TypeError):  # of cells that are no symbols, such as lists
-        codes, uniques = factorized(values)
+    codes, uniques = factorized(values)
     known = [symbol(cell) in ("", *(spelt or ())) for cell in uniques]
     return np.asarray(missing | np.array([*known, True], dtype=bool)[codes])

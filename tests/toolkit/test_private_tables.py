@@ -21,6 +21,7 @@ from cvxpriv.tables.documents import table_document, table_of
 from cvxpriv.tables.information import measure
 from cvxpriv.tables.joint import Alphabet, JointTable
 from cvxpriv.tables.noisy_counts import nearest_shares, whole_counts
+from tests.models.private_searches import CELLS
 
 pytestmark = pytest.mark.filterwarnings("ignore::cvxpriv.privacy.PrivacyWarning")
 TABLE = JointTable.from_counts([[40, 10], [10, 40]], ["no", "yes"], ["0", "1"])
@@ -236,3 +237,20 @@ def test_a_preparation_that_was_read_off_the_records_is_refused(options: dict[st
     table = JointTable.from_frame(prepared, ["ill"], ["age"])
     with pytest.raises(CvxprivError, match=message):
         private_table(table, 1.0, domain="table")
+
+
+def test_no_odd_cell_of_private_rows_is_told_by_its_refusal() -> None:
+    """One of two sentences, whatever the cell is; without a word on which, or of what kind."""
+    said = set()
+    for column, cell in [(column, cell) for column in ("age", "ill") for cell in CELLS]:
+        rows = pd.DataFrame({"age": [20, 35, 60, 60], "ill": list("ynyn")}, dtype=object)
+        odd = np.empty(4, dtype=object)
+        odd[:] = rows[column]
+        odd[3] = cell
+        rows[column] = pd.Series(odd, dtype=object)
+        try:
+            made = cpv.prepare(rows, bins={"age": [30, 50]}, missing="symbol", public_recipe=True)
+            private_table(JointTable.from_frame(made, ["ill"], ["age"]), 1.0, domain={"ill": ["y", "n", "missing"]})
+        except CvxprivError as error:
+            said.add(str(error).split(":")[0].split(",")[0])
+    assert said == {"some row lacks a value", "a record lies outside the domain"}
