@@ -34,6 +34,14 @@ def root(base, log_w, p, target, start=None):
     return multiplier.rows_at_root(np.array(base), log_w, p, target, start).lam
 
 
+def test_a_mechanism_goes_through_its_log_masses_and_back_with_its_empty_cells():
+    p, rows = np.array([0.2, 0.8]), np.array([[[1.0, 0.0], [0.3, 0.7]]])
+    log_u = closed_form.log_joint(p, rows)
+    np.testing.assert_allclose(np.exp(log_u[0]), p[:, None] * rows[0], rtol=EXACT, atol=1e-300)
+    assert log_u[0, 0, 1] == closed_form.FLOOR
+    np.testing.assert_allclose(closed_form.rows_of(log_u[0]), rows[0], rtol=EXACT)
+
+
 def q_tensor(log_u, s):
     """q_ijk = s_ki u_ij / sum_i' s_ki' u_i'j by the paper's formula (docs/errata.md), one start, (M, N, K)."""
     weights = s.T[:, None, :] * np.exp(log_u)[:, :, None]

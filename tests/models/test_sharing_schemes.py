@@ -252,6 +252,7 @@ def test_the_hold_of_a_party_is_just_large_enough_in_each_scheme() -> None:
     # P_m = tau I >= rho (M-1) D'D; a linearised step has tau I - rho D'D in its place.
     assert held.tau(factor, square, 2.0, 3) == pytest.approx(2.0 * 2.0 * 9.0)
     assert held.tau(factor, absolute, 2.0, 3) == pytest.approx(3.0 * 2.0 * 9.0)
+    assert held.tau(factor, square, np.array([2.0, 8.0]), 3) == pytest.approx(2.0 * 18.0)  # rows of their own weights
     assert averaged.tau(factor, square, 2.0, 3) == 0.0
     assert held.tau(Factor(np.zeros((2, 1))), absolute, 2.0, 3) == pytest.approx(6.0)
     for name in ("averaged", "gauss_seidel"):  # rho/M for rho, and one party after the other

@@ -169,7 +169,10 @@ GROUPS = {
         (
             Target(
                 "cvxpriv_models.recycled_admm.options",
-                ("tests/models/test_adversarial_neighbours.py::TestConsensus",),
+                (
+                    "tests/models/test_adversarial_neighbours.py::TestConsensus",
+                    "tests/models/test_consensus_solve.py::TestConvergence::test_recycled_admm_reaches_it_for_every_gamma",
+                ),
                 frozenset({"eta_table", "checked_gamma", "_table"}),
             ),
             Target(
