@@ -9,6 +9,7 @@ from cvxpriv.reports.readers import INTERNAL
 
 
 @click.group()
+@output_options
 def corpus() -> None:
     """Judge solvers, and the judge itself, on a corpus of problems."""
 

@@ -7,6 +7,7 @@ from cvxpriv.cli.terminal import Terminal
 
 
 @click.group(no_args_is_help=True)
+@output_options
 def keys() -> None:
     """Make the keys by which parties know each other.
 

@@ -12,7 +12,7 @@ import click
 
 from cvxpriv.cli.options import output_options
 from cvxpriv.cli.plugins import COMMANDS, PluginGroup
-from cvxpriv.cli.terminal import Terminal
+from cvxpriv.cli.terminal import Terminal, by_options
 from cvxpriv.errors import (
     CvxprivError,
     DataError,
@@ -110,6 +110,7 @@ def _run(command: Callable[[], Any], terminal: Terminal) -> int:
 
 def _failed(terminal: Terminal, error: Exception, code: int, text: str) -> int:
     """Show an error as a line, and as a document where JSON is asked for and none was written yet."""
+    text = by_options(text, terminal.parameters)
     terminal.error(text)
     if terminal.json:
         from cvxpriv.reports.document import error_document

@@ -179,8 +179,10 @@ def output_options(command: Command) -> Command:
     """Give a command ``--json``, ``--quiet`` and ``--debug``; they set the `Terminal` that is the context's object."""
 
     def remember(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+        terminal = context.ensure_object(Terminal)
+        terminal.parameters = context.command.params
         if value and parameter.name is not None:
-            setattr(context.ensure_object(Terminal), parameter.name, True)
+            setattr(terminal, parameter.name, True)
 
     texts = {
         "--debug": "Show the traceback of an error (or set CVXPRIV_DEBUG=1).",

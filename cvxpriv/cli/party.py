@@ -15,6 +15,7 @@ _DELTA = "The delta at which that holds."
 
 
 @click.group(no_args_is_help=True)
+@output_options
 def party() -> None:
     """Take part in a run whose columns or rows are with several parties."""
 

@@ -253,11 +253,8 @@ class RowOptions(Reading):
 _TYPED = {
     "ranges={'age': (0, 100)} and categories={'job': [...]}": "--range age:0:100, --category job:clerk,farmer; or "
     "let them be read off with --bounds-from-data",
-    "beyond='move'": "--beyond move",
-    "beyond=": "--beyond=",
     "drop those rows": "give --missing drop",
     "drop the row": "drop the row from the file",
     "columns=": "column ",
-    "label=": "--label=",
 }
 """Words of messages about the arguments of `Encoding`, and those of the command line."""

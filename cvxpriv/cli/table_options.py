@@ -113,13 +113,9 @@ class TableOptions(Preparation):
         """Return a message about the arguments of `JointTable` in the command line's words."""
         private, public = self.sides.private.flag, self.sides.public.flag
         words = {
-            "private=": f"{private}=",
-            "public=": f"{public}=",
             "is private and public": f"stands in {private} and {public}",
             "a private or public column": f"a column of {private} or {public}",
             "private and public columns": f"the columns of {private} and {public}",
-            "allow_overlap=True": "give --allow-overlap",
-            "keep_unseen=True": "--keep-unseen",
             **SPOKEN,
         }
         return spoken(message, words)

@@ -14,10 +14,11 @@ A watch over a solve shows how far it is, and Ctrl-C ends the solve early with i
 from __future__ import annotations
 
 import math
+import re
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
@@ -45,6 +46,7 @@ class Terminal:
     `debug`: Write errors with their traceback, and the warnings of other packages.
     `answered`: Whether the document was written.
     `begun`: Whether the line of `begin` stands on the terminal.
+    `parameters`: Parameters of the command that runs: messages name them by their options.
     """
 
     json: bool = False
@@ -52,6 +54,7 @@ class Terminal:
     debug: bool = False
     answered: bool = False
     begun: bool = False
+    parameters: Sequence[click.Parameter] = ()
 
     def begin(self, text: str) -> None:
         """Show a line on a terminal until there is other output: packages that a command needs take seconds to load."""
@@ -90,7 +93,7 @@ class Terminal:
         """Write one line of warning to standard error."""
         self.clear()
         if not self.quiet:
-            click.echo(f"warning: {_one_line(text)}", err=True)
+            click.echo(f"warning: {_one_line(by_options(text, self.parameters))}", err=True)
 
     def error(self, text: str) -> None:
         """Write one line of error to standard error."""
@@ -135,9 +138,8 @@ SPOKEN = {
     "give another encoding=": "give another --encoding",
     "give its encoding=": "give its --encoding",
     "give encoding=": "give --encoding ",
-    "encoding=": "--encoding=",
     "give separator=": "give --separator",
-    "decimal=": "--decimal ",
+    "keep_unseen=True and smoothing": "--keep-unseen and --smoothing",
     "prepare(frame, missing='drop')": "--missing drop",
     "missing='symbol'": "--missing symbol",
     "bins of ": "--bins of ",
@@ -152,6 +154,22 @@ def spoken(message: str, words: dict[str, str] = SPOKEN) -> str:
     """Return a message with some words replaced, in their order."""
     for there, here in words.items():
         message = message.replace(there, here)
+    return message
+
+
+def by_options(message: str, parameters: Sequence[click.Parameter]) -> str:
+    """Return a message about arguments of Python with the options that stand for them.
+
+    >>> options = [click.Option(["--size-y", "size_y"]), click.Option(["--part/--whole", "part"])]
+    >>> by_options("size_y=0 with part=False or part='a': raise size_y", options)
+    "--size-y=0 with --whole or --part='a': raise --size-y"
+    """
+    for one in parameters:
+        if isinstance(one, click.Option) and one.name:
+            flag, start = one.opts[0], rf"(?<![\w'\"-]){one.name}"
+            message = re.sub(rf"{start}=True\b", flag, message)
+            message = re.sub(rf"{start}=False\b", (one.secondary_opts or [f"no {flag}"])[0], message)
+            message = re.sub(rf"{start}(?==)" if "_" not in one.name else rf"{start}\b", flag, message)
     return message
 
 

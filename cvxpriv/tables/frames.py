@@ -254,6 +254,8 @@ def read_table(
     """
     file = Path(path)
     suffix = next((s for s in map(str.lower, reversed(file.suffixes)) if s not in COMPRESSIONS), "")
+    if separator is not None and len(separator) != 1:
+        raise DataError(f"separator={separator!r}: give one character, or none to have it found")
     if suffix in BINARY and separator is None:
         frame = read_binary(file, missing, decimal is None, alone)
         _require_width(len(frame.columns), path)

@@ -219,7 +219,7 @@ def test_all_means_every_block_of_every_model(run: Run) -> None:
         (("nowhere.py:lie",), "nowhere.py"),
         (("--all", "{}:lie"), "--all: give it after what is checked"),
         (("{}:lie", "--solvers", "CLARABELLE"), "did you mean 'CLARABEL'"),
-        (("{}:lie", "--time-limit", "3"), "time_limit"),
+        (("{}:lie", "--time-limit", "3"), "--time-limit=3.0"),
         (("funel",), "'funel' is no model that is installed: did you mean 'funnel'?"),
         (("problems",), "or a problem of yours: my_problem.py:build"),
         (("{}",), "has no function 'build'"),

@@ -244,7 +244,7 @@ def test_a_run_that_does_not_converge_writes_its_files_and_exits_with_3(run: Run
 
 def test_the_printed_method_warns_in_one_line(run: Run, counts: str) -> None:
     result = run("inference", counts, *COLUMNS, "--count", "count", "--method", "printed", "--max-iter", "2", *BARE)
-    assert result.stderr.splitlines()[0].startswith("warning: method='printed' takes the multiplier's sign")
+    assert result.stderr.splitlines()[0].startswith("warning: --method='printed' takes the multiplier's sign")
 
 
 def test_an_interrupted_solve_writes_the_best_so_far_and_exits_with_130(
@@ -317,16 +317,16 @@ def test_a_folder_or_a_weight_that_is_wrong_is_found_before_the_solve(
         (["--constraint", "floor=0.5"], "constraint 'floor=0.5': floor: row 0"),
         (["--constraint", "forbidden=0:9"], "forbidden"),
         (["--constraint", "distortion=none.csv:1"], "none.csv"),
-        (["--size-u", "0"], "size_u=0"),
+        (["--size-u", "0"], "--size-u=0"),
         (["--floor", "0.5"], "floor=0.5 does not fit"),
         (["--floor", "-0.1"], "floor=-0.1"),
         (["--method", "adm"], "did you mean 'admm'?"),
         (["--engine", "closed"], "did you mean 'closed_form'?"),
         (["--solver", "CLARABLE", "--engine", "dcp"], "did you mean 'CLARABEL'?"),
         (["--starts", "0"], "starts=0"),
-        (["--max-iter", "0"], "max_iter=0"),
+        (["--max-iter", "0"], "--max-iter=0"),
         (["--tol", "0"], "tol=0"),
-        (["--jobs", "0"], "n_jobs=0"),
+        (["--jobs", "0"], "--jobs=0"),
         (["--seed", "-1"], "seed=-1"),
         (["--bootstrap", "1"], "bootstrap=1"),
         (["--infer", "incme"], "--infer='incme' is no column of the table"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 import sys
 from importlib.metadata import EntryPoint
@@ -240,3 +241,28 @@ def test_a_bar_of_passes_stands_before_the_first_and_counts_each(monkeypatch: py
     moved("loop", 1, {})
     moved("loop", 2, {})
     assert "2/2" in shown.getvalue()
+
+
+def test_no_refusal_names_an_option_as_python_does(run: Run, counts: str) -> None:
+    command = main.get_command(click.Context(main), "funnel")
+    assert command is not None
+    typed = [one for one in command.params if isinstance(one, click.Option) and not one.is_flag]
+    names = "|".join(sorted({str(one.name) for one in typed if "_" in str(one.name)}))
+    sides = [
+        "--private",
+        "income",
+        "--public",
+        "age",
+        "--count",
+        "count",
+        "--no-report",
+        "--no-crosscheck",
+        "--bootstrap",
+        "0",
+    ]
+    refused = 0
+    for option in typed:
+        said = run("funnel", counts, *sides, option.opts[0], "-7").stderr
+        refused += "error: " in said
+        assert not re.search(rf"(?<![\w'\"-])({names})\b", said), said
+    assert refused > 15

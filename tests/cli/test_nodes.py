@@ -148,7 +148,7 @@ def test_a_private_fit_says_what_was_released_and_each_node_keeps_its_ledger(fol
     [
         (("--nodes", "nodes.toml", "--delta", "1e-6"), "--delta goes with --epsilon"),
         (("--nodes", "nowhere.toml"), "nowhere.toml"),
-        (("--nodes", "nodes.toml", "--max-iter", "0"), "max_iter=0"),
+        (("--nodes", "nodes.toml", "--max-iter", "0"), "--max-iter=0"),
     ],
 )
 def test_what_is_wrong_is_one_line_before_any_node_is_waited_for(

@@ -94,7 +94,7 @@ def test_release_reads_new_rows_with_the_decimals_and_spellings_of_the_design(ru
     lines = [f"{('1,500', '2,250', '?', '3,125')[i % 4]};{'ny'[i % 8 > 4]}" for i in range(80)]
     (tmp_path / "rows.csv").write_text("\n".join(["dose;ill", *lines]))
     line = ["--private", "ill", "--public", "dose", "--bins", "dose=2,3", "--missing", "symbol"]
-    assert "say which, --decimal ','" in one_error_line(run("funnel", "rows.csv", *line, "--missing-text", "?", *QUICK))
+    assert "say which, --decimal=','" in one_error_line(run("funnel", "rows.csv", *line, "--missing-text", "?", *QUICK))
     said = ["--missing-text", "?", "--decimal", ","]
     assert run("funnel", "rows.csv", *line, *said, *QUICK).exit_code == 0
     held = json.loads(Path("out/mechanism.json").read_text())

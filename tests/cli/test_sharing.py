@@ -157,7 +157,7 @@ def test_held_labels_are_said_to_be_protected(run: Run, rows: str) -> None:
 def test_a_seed_for_noise_warns_and_stands_among_the_statements(run: Run, rows: str) -> None:
     result = run("sharing", rows, "--label", "income", *PARTIES, *PRIVATE, *BARE, "--noise-seed", "1")
     assert result.exit_code == 0
-    assert "noise_seed" in result.stderr
+    assert "--noise-seed" in result.stderr
     assert "drawn again by whoever knows its seed" in result.stdout
 
 
@@ -191,7 +191,7 @@ def test_rows_without_a_number_or_a_label_are_dropped_when_asked(run: Run, rows:
         ((*PARTIES, "--label", "income", "--range", "age:0"), "give COLUMN:LOW:HIGH"),
         ((*PARTIES, "--label", "income", "--range", "sex:0:1"), "--range names 'sex', which is not learned from"),
         ((*PARTIES, "--label", "income", "--range", "age:30:40"), "beyond its range 30 to 40"),
-        ((*PARTIES, "--label", "income", "--category", "job:clerk"), "--beyond move to treat such values"),
+        ((*PARTIES, "--label", "income", "--category", "job:clerk"), "--beyond='move' to treat such values"),
         ((*PARTIES, "--label", "income", "--beyond", "clip"), "--beyond='clip' is not known"),
         ((*PARTIES, "--label", "income", "--test-fraction", "1"), "--test-fraction=1 is no part of the rows"),
         ((*PARTIES, "--label", "income", "--seed", "-1"), "--seed=-1 is no seed"),

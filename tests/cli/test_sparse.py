@@ -122,7 +122,7 @@ def test_every_bound_of_the_named_rows_holds_for_their_rows(run: Run) -> None:
         (("--penalty", "lasso:1"), "lasso"),
         (("--loss", "hinge"), "has a kink"),
         (("--epsilon", "-1"), "epsilon=-1.0 is not a finite number > 0"),
-        (("--positive", "1", "--epsilon", "1", *PUBLIC, "--max-iter", "0"), "max_iter=0"),
+        (("--positive", "1", "--epsilon", "1", *PUBLIC, "--max-iter", "0"), "--max-iter=0"),
         (("--positive", "1", "--epsilon", "1", *PUBLIC, "--clip", "0"), "clip=0.0"),
         (("--positive", "1", "--epsilon", "1", *PUBLIC, "--step", "long"), "step='long'"),
         (("--positive", "1", "--epsilon", "1", *PUBLIC, "--loss", "squared"), "clip is missing"),

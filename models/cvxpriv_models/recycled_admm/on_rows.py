@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import networkx as nx
 import numpy as np
 
-from cvxpriv.errors import DataError, ModelError, NotConverged, PrivacyError
+from cvxpriv.errors import DataError, NotConverged, PrivacyError
 from cvxpriv.learning.fit import Columns, Fit, Scored
 from cvxpriv.learning.labels import LinearFit
 from cvxpriv.numerics.arrays import Array
@@ -151,11 +151,7 @@ class ConsensusOnRows(Fit):
         rows = self.rows
         self.placement = place(graph_named(self.graph), rows.y.size, self.nodes, self._owners(), rows.seed)
         shards = self.placement.shards(rows.x, rows.y, self.intercept)
-        try:
-            self.model = kind(self.placement.graph, shards, **options, schema=rows.known)
-        except ModelError as error:
-            message = str(error)
-            raise ModelError(f"--weight {message}" if message.startswith("C=") else message) from error
+        self.model = kind(self.placement.graph, shards, **options, schema=rows.known)
 
     def public_numbers(self) -> dict[str, Any]:
         return {"row_bound": float(np.hypot(self.rows.encoding.row_bound(), float(self.intercept)))}
