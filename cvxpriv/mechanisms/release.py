@@ -1,5 +1,8 @@
 """Applying a mechanism to rows: the one place where its noise is drawn.
 
+Each output is drawn with exactly the chance that the stored doubles stand for (`cvxpriv.privacy.sampling`): what holds
+of their ratios, as local differential privacy does, holds of the draws.
+
 The noise comes from the operating system's secure random source. A seed replaces it by a generator that anybody who
 knows the seed can run again: comparing what it draws with what was released, they learn of each row which symbols of X
 are possible, in a mechanism with little noise X itself. A seed must then be kept secret, and be hard to guess.
@@ -7,7 +10,6 @@ are possible, in a mechanism with little noise X itself. A seed must then be kep
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Literal, Protocol, TypeAlias
 
@@ -17,6 +19,8 @@ from numpy.typing import NDArray
 from cvxpriv.errors import DataError, ModelError, PrivacyError, shown, suggest, warn
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.later import pd
+from cvxpriv.privacy.noise import Noise
+from cvxpriv.privacy.sampling import exact_choices
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.frames import require_columns, symbol
 
@@ -85,25 +89,19 @@ def release(
     seen = codes >= 0
     if not seen.all() and unseen == "error":
         raise DataError(_describe_unseen(mechanism, frame, ~seen))
-    drawn = draw(mechanism.array, codes[seen], uniforms(int(seen.sum()), seed))
+    drawn = draw(mechanism.array, codes[seen], _noise(seed))
     result = frame.loc[seen, kept].reset_index(drop=True)
     result[name] = pd.Categorical.from_codes(drawn, categories=pd.Index(mechanism.outputs))
     return result
 
 
-def uniforms(size: int, seed: int | None = None) -> Array:
-    """Return uniform numbers in [0, 1), multiples of 2^-53, from the operating system's secure source or from a seed.
+def _noise(seed: int | None) -> Noise:
+    """Return the source of a release's noise.
 
     Raises DataError: A seed that is no whole number >= 0.
-
-    Warns
-    -----
-    SeededNoiseWarning
-        With a seed.
     """
     if seed is None:
-        words = np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
-        return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        return Noise()
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise DataError(f"seed={shown(seed)}: expected a whole number >= 0, or None for the system's secure randomness")
     warn(
@@ -111,25 +109,22 @@ def uniforms(size: int, seed: int | None = None) -> Array:
         " too long to guess. Leave the seed out for the operating system's secure randomness",
         SeededNoiseWarning,
     )
-    return np.random.default_rng(int(seed)).random(size)
+    return Noise(np.random.default_rng(int(seed)))
 
 
-def draw(matrix: Array, codes: NDArray[np.int64], uniform: Array) -> NDArray[np.int64]:
-    """Draw an output for each input by inverting the input's distribution function.
+def draw(matrix: Array, codes: NDArray[np.int64], noise: Noise) -> NDArray[np.int64]:
+    """Draw an output for each input, with exactly the chances that the doubles of its row stand for.
 
-    `matrix`, ``(|X|, |Y|)``: P(Y|X), row-stochastic.
+    `matrix`, ``(|X|, |Y|)``: P(Y|X); a row is divided by its sum.
     `codes`, ``(rows,)``: The symbol of each row.
-    `uniform`, ``(rows,)``: Numbers in [0, 1).
     Returns ``(rows,)``: An output of probability zero is never drawn.
     """
-    order = np.argsort(codes, kind="stable")
+    order, words = np.argsort(codes, kind="stable"), noise.words(len(codes))
     symbols, begins = np.unique(codes[order], return_index=True)
     drawn = np.empty(len(codes), dtype=np.int64)
     for x, begin, end in zip(symbols, begins, np.append(begins, len(codes))[1:], strict=True):
         rows = order[begin:end]
-        cumulative = np.cumsum(matrix[x])
-        # The last entry becomes exactly 1, above every uniform number: no draw falls off the end.
-        drawn[rows] = np.searchsorted(cumulative / cumulative[-1], uniform[rows], side="right")
+        drawn[rows] = exact_choices(noise.words, words[rows], matrix[x])
     return drawn
 
 

@@ -236,14 +236,24 @@ def test_noisy_counts_of_a_table_are_whole_and_each_is_reached_from_either_neigh
     assert abs(np.mean(odd) - 0.5) < 5.0 * np.sqrt(0.25 / np.size(odd))
 
 
-#: What draws without a `release`: whole counts and coins, which have tests of their own, and what papers print.
+#: What draws without a `release`: counts, choices and coins, which have tests of their own, and what papers print.
 OTHERS = {
+    ("cvxpriv/mechanisms/release.py", "draw"),
     ("cvxpriv/privacy/private_tables.py", "_drawn"),
     ("cvxpriv_models/admm_sharing/labels.py", "flipping"),
     ("cvxpriv_models/admm_sharing/mechanism.py", "_in_range"),
     ("cvxpriv_models/istdp/printed.py", "_gradient"),
 }
-DRAWS = {"release", "rounded_normals", "rounded_ball", "rounded_balls", "coins", "normal", "gamma_ball"}
+DRAWS = {
+    "release",
+    "rounded_normals",
+    "rounded_ball",
+    "rounded_balls",
+    "coins",
+    "exact_choices",
+    "normal",
+    "gamma_ball",
+}
 PACKAGES = [Path(str(one.__file__)).parent for one in (cvxpriv_models, cpv)]
 
 

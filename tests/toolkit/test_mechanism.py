@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import warnings
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +14,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
-from scipy import stats
 
 from cvxpriv.errors import DataError, ModelError, PrivacyError
-from cvxpriv.mechanisms import release as release_module
 from cvxpriv.mechanisms.mechanism import Mechanism
-from cvxpriv.mechanisms.release import SeededNoiseWarning, draw, uniforms
+from cvxpriv.mechanisms.release import SeededNoiseWarning, draw
 from cvxpriv.numerics.packages import versions
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.arrays import stochastic_matrix
@@ -307,7 +307,7 @@ def test_without_a_seed_the_noise_is_the_systems_and_nothing_warns(
         asked.append(size)
         return bytes(size)
 
-    monkeypatch.setattr(release_module.os, "urandom", zeros)
+    monkeypatch.setattr(os, "urandom", zeros)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         released = mechanism.release(people)
@@ -316,26 +316,47 @@ def test_without_a_seed_the_noise_is_the_systems_and_nothing_warns(
     assert list(released["released"]) == ["y0", "y0", "y0", "y2"]
 
 
-def test_the_systems_uniform_numbers_fill_0_to_1_without_1(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert stats.kstest(uniforms(100_000), "uniform").pvalue > 1e-6  # fails for one honest run in a million
-    monkeypatch.setattr(release_module.os, "urandom", lambda size: b"\xff" * size)
-    assert uniforms(1)[0] == 1.0 - 2.0**-53
+class Told:
+    """Words that are told, and zeros after them."""
+
+    def __init__(self, *told: int) -> None:
+        self.left = list(told)
+
+    def words(self, count: int) -> np.ndarray:
+        found, self.left = self.left[:count], self.left[count:]
+        return np.array(found + [0] * (count - len(found)), dtype=np.uint64)
 
 
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=8).filter(any), st.floats(0, 1, exclude_max=True))
-def test_draw_inverts_the_distribution_function_and_never_gives_an_impossible_output(
-    weights: list[float], uniform: float
+CODES = np.zeros(1, dtype=np.int64)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8).filter(any), st.lists(st.integers(0, 2**64 - 1), min_size=3))
+def test_draw_inverts_the_exact_distribution_function_and_never_gives_an_impossible_output(
+    weights: list[float], words: list[int]
 ) -> None:
-    row = np.array(weights) / sum(weights)
-    j = int(draw(row[None], np.zeros(1, dtype=np.int64), np.array([uniform]))[0])
-    assert row[j] > 0
-    assert row[:j].sum() <= uniform + 1e-12  # the sums here and inside may differ by rounding
-    assert uniform <= row[: j + 1].sum() + 1e-12
+    j = int(draw(np.array([weights]), CODES, Told(*words))[0])  # type: ignore[arg-type]
+    exact, uniform = (
+        [Fraction(one) for one in weights],
+        sum(Fraction(w, 2 ** (64 * k + 64)) for k, w in enumerate(words)),
+    )
+    assert weights[j] > 0
+    assert sum(exact[:j]) <= uniform * sum(exact) < sum(exact[: j + 1])
+
+
+def test_a_word_at_an_end_and_one_beside_it_are_decided_by_what_follows() -> None:
+    row = np.array([[1e-20, 0.5, 0.0, 2.0**-60, 0.5]])
+    ends = np.cumsum([Fraction(one) for one in row[0].tolist()])
+    for place in (0, 1, 3):
+        word, rest = divmod(ends[place] / ends[-1] * 2**128, 2**64)
+        above = int(word), min(int(rest) + 1, 2**64 - 1)
+        assert draw(row, CODES, Told(int(word), int(rest) - 1)).tolist() == [place]  # type: ignore[arg-type]
+        assert draw(row, CODES, Told(*above)).tolist() == [{0: 1, 1: 3, 3: 4}[place]]  # type: ignore[arg-type]
+    assert draw(row, CODES, Told(*[2**64 - 1] * 9)).tolist() == [4]  # type: ignore[arg-type]
 
 
 def test_a_row_that_sums_to_a_little_less_than_1_still_gives_an_output() -> None:
     row = np.array([[0.5, 0.5 - 9e-10, 0.0]])
-    assert draw(row, np.zeros(1, dtype=np.int64), np.array([1.0 - 2.0**-53])).tolist() == [1]
+    assert draw(row, CODES, Told(*[2**64 - 1] * 9)).tolist() == [1]  # type: ignore[arg-type]
 
 
 def test_frequencies_of_a_release_follow_the_matrix() -> None:
