@@ -105,6 +105,8 @@ class PrivateSparseLogisticRegression(PrivateSparseEstimator, BinaryLogisticClas
     schema and every parameter here count as public, and without a schema the classes and the number of rows: choose
     them without these data, since a grid search on them is not private.
 
+    Noise leaves all columns in: `support=K` keeps K of them, chosen privately within the budget.
+
     More than two classes are learned one against the rest, within the one budget: they share the moments of the rows,
     and each of K classes has a K-th of what is left of mu^2.
 
@@ -163,6 +165,8 @@ class PrivateSparseRegression(PrivateSparseEstimator, LinearRegressor):
 
     Minimise (1/n) sum_i l((x_i theta + b - y_i)/h) + P(theta), h half the length of the schema's `target`: the public
     range of y decides the scale. Without a schema h is 1, and y is taken as it is.
+
+    Noise leaves all columns in: `support=K` keeps K of them, chosen privately within the budget.
 
     A row moves the gradient by at most twice the clip over n, whatever y is. Huber's loss has a slope of at most 1, so
     that rows of norm up to the clip are not clipped at all, and rows are centred privately as for classes. The

@@ -52,6 +52,8 @@ class OwnOptions(shared.SolveOptions, total=False):
 class ISTDP(LearningModel):
     """Learn sparse coefficients: minimise (1/n) sum_i l(x_i theta, y_i) + P(theta), privately or not. ISTDP (2).
 
+    Under the noise of a private fit all columns stay, unless `support` says how many to keep.
+
     Parameters
     ----------
     X : array, DataFrame or scipy sparse array, (n, d)
@@ -209,9 +211,8 @@ class ISTDP(LearningModel):
     ) -> PrivateSparseRun:
         """Find coefficients with (epsilon, delta)-differential privacy.
 
-        The shape of X, the loss, the penalty and the options count as public: choose them without these data, and make
-        the model with `allow_constant=True` where it must stay secret that a column is constant. The default penalty is
-        the MCP of `private_options.noise_level_penalty`.
+        The shape of X, the loss, the penalty and the options count as public: choose them without these data. Make the
+        model with `allow_constant=True` where it must stay secret that a column is constant.
 
         `adjacency` states the change of one person: a row is replaced, with n public ("replace-one"); or a row is
         there or not ("add-remove"), and the sum of gradients is divided by the public number `public_rows`, by that of
@@ -219,11 +220,10 @@ class ISTDP(LearningModel):
 
         With an intercept the rows are centred by moments that are released first (`centring`): `centre`. Then the clip
         bounds the rows of these moments, by `row_bound` or as the loss's slope implies it, and that of the gradients
-        follows from what was released. `support` keeps at most so many columns, chosen privately (`private_descent`).
+        follows from what was released. Without `support`, columns to choose privately, noise keeps all of them.
 
-        The methods "output-perturbation" and "objective-perturbation" need an l2 penalty (the first also takes an
-        elastic net) and no kink. Objective perturbation spends no delta, and every other method needs one. "printed"
-        is Algorithm 1 as the paper has it: it is not private, and warns.
+        "output-perturbation" and "objective-perturbation" need an l2 penalty (the first also takes an elastic net).
+        Objective perturbation alone spends no delta. "printed" is the paper's Algorithm 1: not private, and it warns.
 
         Raises
         ------
