@@ -96,6 +96,9 @@ def try_solver(problem: cp.Problem, name: str, options: Mapping[str, Any], *, sy
     message = ""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # cvxpy repeats the status as a warning; the Attempt carries it
+        for variable in problem.variables():  # cvxpy compiles with their values: a lie would spoil the next solve
+            if variable.value is not None and not np.isfinite(variable.value).all():
+                variable.save_value(None)
         try:
             problem.solve(solver=name, warm_start=False, ignore_dpp=not symbolic, **options)
             status = str(problem.status)

@@ -17,6 +17,7 @@ from cvxpriv_models.privacy_funnel.pricing import FunnelPricing
 
 import cvxpriv as cpv
 from cvxpriv import constraints, datasets
+from cvxpriv.blocks.block import Block
 from cvxpriv.bounds.master import Master
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.models import PrivacyFunnel
@@ -119,6 +120,18 @@ def test_an_enormous_beta_has_the_trivial_mechanism_and_says_so(divergence: str)
         assert 0.0 <= run.gap <= 1e-9
         assert f"no mechanism is worth more than {run.bound.upper:.2g} nats" in run.note
         assert "the trivial mechanism, which says nothing, is optimal" in run.note
+
+
+@pytest.mark.parametrize("divergence", ["jensen-shannon", "total-variation"])
+def test_an_enormous_beta_needs_no_solver_from_any_start(divergence: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a solver was asked")
+
+    monkeypatch.setattr(Block, "solve", refuse)
+    for options in ({"starts": 1}, {"method": "joint", "starts": 1}, {"init": np.eye(4, 5)}):
+        table = np.random.default_rng(0).dirichlet(np.ones(12)).reshape(3, 4)
+        run = InferenceAsService(table, 1e300, divergence=divergence).solve(max_iter=2, **options)
+        assert (run.objective, run.trivial, run.converged) == (0.0, True, True)
 
 
 def test_a_proved_run_has_converged_and_a_loaded_one_is_proved_again(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from .certificates import certificate_of, proved
 from .constrained_certificates import constrained_certificate, held_under, unstated
 from .measured import Constraints
 from .priced_constraints import PricedConstraints, pricing_of
-from .problem import Problem
+from .problem import LARGEST_BETA, Problem
 from .summed_search import search_summed
 
 #: A bound, its alpha, the groups of S that it merges, and what it is under.
@@ -45,8 +45,6 @@ MERGED_TIME = 0.4
 #: Share of the time for the bound without sums over columns, and its relative gap: where the time is too short for one
 #: under sums, that without them is the lower one.
 WITHOUT_SUMS_TIME, WITHOUT_SUMS_GAP = 0.3, 1e-3
-#: Above this weight of privacy rounding is larger than what mechanisms are worth; it is tried first.
-LARGEST_BETA = 1e3
 INTERRUPTED = "not certified to this gap: the keyboard ended the search; the bound holds"
 
 

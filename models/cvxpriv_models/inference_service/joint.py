@@ -31,7 +31,7 @@ from cvxpriv.solvers.chain import Solution
 
 from . import closed_form, interior, measures
 from .blocks import PRICE_LIMIT, ROW_FLOOR, ROWS_SUM, bounded_cost
-from .problem import Problem, floored_rows, lifted_rows
+from .problem import LARGEST_BETA, Problem, floored_rows, lifted_rows
 
 #: The least that HiGHS takes for either feasibility.
 TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
@@ -203,13 +203,30 @@ def exact_maximiser(problem: Problem) -> Maximiser | None:
 
 
 def _direct(problem: Problem, block: Block, maximise: Maximiser) -> Callable[[Values], Values]:
-    """Return the exact update; a start that it cannot certify goes to a solver."""
+    """Return the exact update; a start that it cannot certify goes to a solver.
+
+    Above `LARGEST_BETA` a solver only adds rounding: there one message to everybody, which leaks exactly nothing, takes
+    the place of a mechanism that is worth less.
+    """
 
     def direct(state: Values) -> Values:
         mechanism, gap = maximise(state["posterior"])
-        for start in [] if late() else np.flatnonzero(~(gap <= CERTIFIED)).tolist():
-            solved, _ = block.solve(single(state, start))
-            mechanism[start] = solved["mechanism"]
+        for start in np.flatnonzero(~(gap <= CERTIFIED)).tolist():
+            if problem.beta > LARGEST_BETA:
+                own = state["posterior"][start]
+                mechanism[start] = max(
+                    mechanism[start], _silent(problem, own), key=lambda one: _value(problem, one, own)
+                )
+            elif not late():
+                mechanism[start] = block.solve(single(state, start))[0]["mechanism"]
         return {"mechanism": mechanism, "q": problem.p_y @ mechanism}
 
     return direct
+
+
+def _silent(problem: Problem, posterior: Array) -> Array:
+    """The best mechanism whose rows are all one: the cheapest symbol for everybody, but for the floor."""
+    price = problem.p_y @ np.minimum(closed_form.cost(posterior, problem.p_s_given_y), PRICE_LIMIT)
+    row = np.full(problem.size_u, problem.floor)
+    row[int(np.argmin(price))] += 1.0 - problem.size_u * problem.floor
+    return np.tile(row, (problem.p_y.size, 1))

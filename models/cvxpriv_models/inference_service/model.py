@@ -34,14 +34,14 @@ from cvxpriv.tables.joint import JointTable
 
 from . import algorithm, options
 from .algorithm import AUTO, COLUMNS
-from .bound import CERTIFIED, LARGEST_BETA, ServiceBound, bound
+from .bound import CERTIFIED, ServiceBound, bound
 from .facts import SIDES
 from .joint import joint
 from .kkt import residuals
 from .measured import Options
 from .options import require_solvable, warn_without_guarantee
 from .priced_constraints import PricedConstraints
-from .problem import Problem
+from .problem import LARGEST_BETA, Problem
 from .run import InferenceRun, Settings
 from .selection import best_run, initial
 from .solving import FIRST_PASSES, LAST_PASSES, solve_starts

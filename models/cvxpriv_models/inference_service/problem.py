@@ -23,6 +23,8 @@ POINTS = 241
 ROUNDING = 1e-12
 #: A slope of f that falls by less counts as rounding of f itself.
 SLACK = 1e-9
+#: Above this weight of privacy rounding is larger than what mechanisms are worth; it is tried first.
+LARGEST_BETA = 1e3
 
 
 @dataclass(frozen=True)

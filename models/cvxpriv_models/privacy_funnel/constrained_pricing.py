@@ -25,6 +25,7 @@ from cvxpriv.constraints.ready import ReadyConstraint
 from cvxpriv.divergences import divergence
 from cvxpriv.errors import SolverFailure
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.solvers.chain import FARTHEST
 from cvxpriv.tables.information import entropy
 
 from .column_constraints import ColumnConstraints
@@ -170,7 +171,10 @@ def most_told(problem: Problem, constraints: Sequence[tuple[str, Constraint]]) -
 
 
 def most_telling(pricing: ConstrainedPricing) -> tuple[float, Array] | None:
-    """Return the most that can be told of X, in nats, and its mechanism; None where no columns make P(X)."""
+    """Return the most that can be told of X, in nats, and its mechanism; None where no columns make P(X).
+
+    The number follows from the duals of the linear program by weak duality: no answer of HiGHS makes it too small.
+    """
     columns, size = pricing.first_columns(), len(pricing.plain.p_x)
     master = pricing.master()
     _, rows = pricing.rows(columns)
@@ -180,9 +184,14 @@ def most_telling(pricing: ConstrainedPricing) -> tuple[float, Array] | None:
         best = master.solve()
     except SolverFailure:
         return None
+    others, p_x, upper = np.delete(rows, size, axis=0), pricing.plain.p_x, pricing.asked.upper
+    if not abs(rows[:size] @ best.weights - p_x).max() <= FARTHEST:
+        return None
+    duals = np.concatenate([best.duals[:size], np.minimum(best.duals[size + 1 :], 0.0)])  # of rows with an upper end
+    least = duals @ np.append(p_x, upper) + min(float((rows[size] - duals @ others).min()), 0.0)  # all weights make 1
     used = best.weights > 0.0
     mechanism = mechanism_of(pricing.posteriors(columns[:, used]), best.weights[used], pricing.plain.p_x)
-    return float(pricing.plain.entropy_x - best.value), mechanism
+    return float(pricing.plain.entropy_x - least), mechanism
 
 
 def _limit(one: ReadyConstraint) -> float:
