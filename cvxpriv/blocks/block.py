@@ -225,7 +225,7 @@ class Block:
             else:
                 raw[name] = answer.values, answer.objective
             found, _ = raw[name]
-            declaration.give(parameters, found)
+            declaration.give(parameters, {})
             require_usable(declaration, found, tolerance or 0.0)
             values = self.repair(found, view)
             declaration.give({}, values)  # variables that constraints brought along keep what was found

@@ -160,6 +160,10 @@ class Master:
                     said.append(raised(error))
         raise self._failure(said)
 
+    def _carries_nothing(self, weights: Array) -> bool:
+        """Whether no column has a weight where a row asks for one: whatever HiGHS calls it, that is no answer."""
+        return not weights.any() and bool((self._lower > 0.0).any())
+
     def _failure(self, said: list[str]) -> SolverFailure:
         failure = SolverFailure(
             f"the master program of {self.size} columns has no optimum: HiGHS says {', '.join(dict.fromkeys(said))}; "
@@ -171,7 +175,7 @@ class Master:
     def _point(self) -> MasterPoint | None:
         solution = self._solver.getSolution()
         found, prices = finite(solution.col_value, self.size), finite(solution.row_dual, len(self._lower))
-        if found is None or prices is None:
+        if found is None or prices is None or self._carries_nothing(found):
             return None
         weights, duals = np.maximum(found, 0.0), prices / COST_SCALE
         return MasterPoint(weights, duals, float(self._solver.getInfo().objective_function_value) / COST_SCALE)
@@ -219,7 +223,7 @@ class ColdMaster(Master):
                 },
             )
             weights = finite(found.x, self.size)
-            if found.status == 0 and weights is not None:
+            if found.status == 0 and weights is not None and not self._carries_nothing(weights):
                 duals, inner = np.zeros(len(self._lower)), found.ineqlin.marginals / COST_SCALE
                 duals[equal] = found.eqlin.marginals / COST_SCALE
                 duals[above] = inner[: above.sum()]

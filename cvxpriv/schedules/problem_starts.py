@@ -88,6 +88,8 @@ def drawn(problem: cp.Problem, generator: np.random.Generator) -> dict[str, Arra
             try:
                 values |= _nearest({variable.name(): variable}, values, own)
             except SolverFailure as failure:
+                if not set(failure.statuses) <= {cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE}:
+                    raise
                 raise ModelError(
                     f"no value of {variable.name()!r} meets the constraints on it alone: {failure}"
                 ) from failure
