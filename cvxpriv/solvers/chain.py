@@ -13,7 +13,6 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
-import scipy.sparse as sp
 
 from cvxpriv.errors import CvxprivError, SolverFailure
 from cvxpriv.numerics.arrays import Values
@@ -98,8 +97,8 @@ def try_solver(problem: cp.Problem, name: str, options: Mapping[str, Any], *, sy
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # cvxpy repeats the status as a warning; the Attempt carries it
         for variable in problem.variables():  # cvxpy compiles with their values: a lie would spoil the next solve
-            held = variable.value.data if sp.issparse(variable.value) else variable.value
-            if held is not None and not np.isfinite(held).all():
+            held: Any = variable.value  # that of a diagonal variable is sparse
+            if held is not None and not np.isfinite(held.data if hasattr(held, "toarray") else held).all():
                 variable.save_value(None)
         try:
             problem.solve(solver=name, warm_start=False, ignore_dpp=not symbolic, **options)
