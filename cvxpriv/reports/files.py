@@ -23,6 +23,11 @@ from typing import Any, TypeAlias
 
 from cvxpriv.errors import DataError, shown
 
+if sys.platform == "win32":  # here, as a lock is also given up while Python ends, when nothing can be imported
+    import msvcrt
+else:
+    import fcntl
+
 PathLike: TypeAlias = str | os.PathLike[str]
 MOST_BYTES = 2**28
 """Largest number of bytes of a document that is read (256 MiB)."""
@@ -255,12 +260,8 @@ def take(handle: int, wait: bool) -> None:
     """Take the lock of an open file or, but for Windows, folder; see `locked`."""
     try:
         if sys.platform == "win32":
-            import msvcrt
-
             msvcrt.locking(handle, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
         else:
-            import fcntl
-
             fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except OSError as error:
         if wait:
@@ -272,8 +273,6 @@ def free(handle: int) -> None:
     """Give the lock up, which a process that was forked meanwhile holds too, and close the file."""
     try:
         if sys.platform != "win32":
-            import fcntl
-
             fcntl.flock(handle, fcntl.LOCK_UN)
     finally:
         os.close(handle)
