@@ -229,15 +229,18 @@ def columns_section(run: Run, sides: Sides, found: pd.DataFrame, along: pd.DataF
         return Table(pd.DataFrame({"column": found["column"], "role": roles, **cells, **more}))
 
     notes = _column_notes(run, found, output)
-    tables = [table(".1%")]
+    tables, advice = [table(".1%")], []
     if along is None and sides is PRIVATE_AND_PUBLIC:  # other models have no rate, and no utility along their curves
-        notes.append(f"A higher rate tells more of a row: --curve 5 shows how often {output} then guesses each column.")
+        advice.append(
+            f"A higher rate tells more of a row: --curve 5 shows how often {output} then guesses each column."
+        )
     elif along is not None:
         along = along.round(6).drop_duplicates()  # rates at which one mechanism is best are one row
         shown = along.assign(**{name: [f"{value:.0%}" for value in along[name]] for name in along.columns[1:]})
         tables.append(Table(shown, f"How often the best guess from {output} is right, by utility in nats."))
-    whole = Section(title, text, tables=tables, notes=notes)
-    return [replace(whole, shared=replace(whole, tables=[table(".0%")]), brief=replace(whole, text=""))]
+    whole = Section(title, text, tables=tables, notes=[*notes, *advice])
+    shared = replace(whole, tables=[table(".0%")], notes=notes)
+    return [replace(whole, shared=shared, brief=replace(whole, text=""))]
 
 
 def _column_notes(run: Run, found: pd.DataFrame, output: str) -> list[str]:

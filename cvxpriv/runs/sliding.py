@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -87,7 +88,8 @@ def shared_curve(title: str, slider: Slider | None) -> Section | None:
 def _shared(stop: Stop) -> Stop:
     shown = [(name, _cut(text)) for name, text in stop.shown]
     low = None if stop.low is None else rounded(stop.low)
-    return Stop(stop.name, rounded(stop.across), rounded(stop.up), low, shown)
+    name = re.sub(r"\d+\.\d+(e-?\d+)?", lambda found: _cut(found.group()), stop.name)
+    return Stop(name, rounded(stop.across), rounded(stop.up), low, shown)
 
 
 def _cut(text: str) -> str:

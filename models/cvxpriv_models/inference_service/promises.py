@@ -59,9 +59,8 @@ def optimality(
     late = "" if critical.sharp else ", if not before"
     return [
         whole,
-        f"From beta = {format_number(critical.searched)} on no mechanism is worth more than 0{late}, and the trivial "
-        "mechanism, which says nothing, is optimal. This threshold was searched for; near the trivial mechanism alone "
-        f"it is {format_number(critical.local)}.",
+        f"From beta = {at_most(critical.searched, 2)} on no mechanism is worth more than 0{late}, and the trivial "
+        "mechanism, which says nothing, is optimal. This threshold was searched for.",
     ]
 
 
