@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 import cvxpriv as cpv
 from cvxpriv.divergences import FDivergence, divergence, forms
-from cvxpriv.divergences.verification import checks, curve
+from cvxpriv.divergences.verification import checks, curve, dcp_form
 from cvxpriv.divergences.verification.agreement import row_optimum
 from cvxpriv.divergences.verification.derivatives import numerical_slope
 from cvxpriv.divergences.verification.findings import Check, Finding, judged, run_checks
@@ -406,6 +406,11 @@ def test_a_limit_that_tiny_or_slow_parts_decide_refutes_no_right_f(text: str) ->
     f = FDivergence.parse(text)
     setting = DivergenceSetting(f, (1e-3, 1e3), None, 0)
     assert {check(setting).verdict for check in (checks.at_zero, checks.at_infinity)} == {"holds"}
+
+
+def test_solves_at_two_scales_may_each_be_off_by_their_own_accuracy() -> None:
+    setting = DivergenceSetting(FDivergence.parse("(t**(1/3)-1)**6/t"), (1e-3, 1e3), None, 0)
+    assert dcp_form.homogeneous(setting).verdict == "holds"
 
 
 def test_a_wrong_limit_of_a_tiny_f_is_found() -> None:

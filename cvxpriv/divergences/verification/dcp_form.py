@@ -75,15 +75,9 @@ def homogeneous(setting: DivergenceSetting) -> Finding:
     form, pairs = FormAt(setting.f, CELLS), _random_cells(setting)[:3]
     points = [(factor, p, q) for factor in (0.1, 7.0, 100.0) for p, q in pairs]
     once = np.array([_value(setting, form, p, q) for _, p, q in points])
-    tolerances = TOLERANCE * np.array(
-        [1.0 + abs(one) + (p + q).sum() for one, (_, p, q) in zip(once, points, strict=True)]
-    )
-    scaled = np.array(
-        [
-            form.value(factor * p, factor * q, factor * one, factor * tolerance) / factor
-            for (factor, p, q), one, tolerance in zip(points, once, tolerances, strict=True)
-        ]
-    )
+    scaled = np.array([_value(setting, form, factor * p, factor * q) / factor for factor, p, q in points])
+    sizes = [_size(setting, p, q) + _size(setting, factor * p, factor * q) / factor for factor, p, q in points]
+    tolerances = TOLERANCE * np.array(sizes)  # each of the two solves may be off
     return judged(
         _distance(scaled, once),
         tolerances,
