@@ -1,7 +1,7 @@
-"""Other spellings of a tree: expanded, in partial fractions, in powers of t - 1. Each is the same function.
+"""Other spellings of a tree: expanded, in partial fractions, in powers of t - 1, soft maxima from the largest on.
 
-A sum may be convex term by term in one spelling and not in another: (1 - sqrt t)^2 (1 + t)/t expanded, p q/(p + q) as
-p - p^2/(p + q).
+Each is the same function. A sum may be convex term by term in one spelling and not in another: (1 - sqrt t)^2 (1 + t)/t
+expanded, p q/(p + q) as p - p^2/(p + q).
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from math import comb
 import mpmath
 
 from cvxpriv.divergences.atoms import Affine
-from cvxpriv.divergences.jets import constant_value
+from cvxpriv.divergences.jets import constant_value, value_at
 from cvxpriv.divergences.tree import (
     ONE,
     ZERO,
@@ -30,10 +30,13 @@ from cvxpriv.divergences.tree import (
     positive,
     power,
     scaled,
+    with_nodes,
 )
 
 #: Largest power to which sums are multiplied out, and largest number of terms.
 MOST_POWER, MOST_TERMS = 12, 80
+#: Where it is asked which of several exponentials is the largest.
+FAR = 1e3
 #: A rational term, as exponents of t + root by root.
 Rational = tuple[tuple[Fraction, int], ...]
 
@@ -41,7 +44,7 @@ Rational = tuple[tuple[Fraction, int], ...]
 def spellings(f: Node) -> Iterator[Node]:
     """Return the tree as it is, then its other spellings, each only once."""
     seen: list[Node] = []
-    for make in (lambda one: one, expanded, _apart, _around_one):
+    for make in (lambda one: one, expanded, _apart, _around_one, _turned_round):
         one = make(f)
         if one is not None and one not in seen:
             seen.append(one)
@@ -161,6 +164,23 @@ def _around_one(f: Node) -> Node | None:
     return add(
         *others, *(scaled(factor, power(away, number(k))) if k else Number(factor) for k, factor in total.items())
     )
+
+
+def _turned_round(f: Node) -> Node:
+    """Return each log(sum c exp(g)) as the g that is largest far out, and the rest, whose bend goes to 0 there."""
+
+    def other(node: Node) -> Node | None:
+        inner = linear(node.arguments[0]) if isinstance(node, Call) and node.name == "log" else {}
+        powers: dict[Node, Node] = {
+            one: one.arguments[0] for one in inner if isinstance(one, Call) and one.name == "exp"
+        }
+        if not powers or len(inner) < 2 or not set(inner) <= {ONE, *powers}:
+            return None
+        g = max(powers.values(), key=lambda one: value_at(one, FAR))
+        rest = (scaled(c, call("exp", add(powers.get(one, ZERO), scaled(-1, g)))) for one, c in inner.items())
+        return add(g, call("log", add(*rest)))
+
+    return with_nodes(f, other)
 
 
 def affine_of(node: Node) -> Affine | None:

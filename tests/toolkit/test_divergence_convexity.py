@@ -151,6 +151,14 @@ def test_a_second_derivative_that_touches_zero_or_vanishes_at_an_end_is_proved(t
     assert FDivergence.parse(text).convexity == "proved"
 
 
+@pytest.mark.parametrize("soft", ["10*log(1+exp(t))", "log(2+3*exp(2*t-20))", "log(1+exp(t)+exp(2*t))"])
+def test_a_soft_maximum_hides_no_tiny_dip_and_a_square_outweighs_it(soft: str) -> None:
+    dip = "1e-9/(1+(t-40)**2)"  # where the soft maximum has a bend of 1e-17
+    proved = convexity_of(branches_of(line_of(f"{soft} + (t-1)**2 - {dip}").f))
+    assert (proved.verdict, proved.cells < 3_000) == ("proved", True)  # 30,000 cells did not tell
+    assert convexity_of(branches_of(line_of(f"{soft} + 1e-12*(t-1)**2 - {dip}").f)).verdict == "refuted"
+
+
 def test_an_interval_on_which_f_is_straight_is_told_from_one_on_which_it_bends() -> None:
     assert bends(branches_of(line_of("pos(1-t)**2").f)) == (True, False)
     assert FDivergence.parse("abs(t-1)/2 + (t-1)**4").strictly_convex
