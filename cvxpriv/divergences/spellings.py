@@ -35,7 +35,7 @@ from cvxpriv.divergences.tree import (
 
 #: Largest power to which sums are multiplied out, and largest number of terms.
 MOST_POWER, MOST_TERMS = 12, 80
-#: Where it is asked which of several exponentials is the largest.
+#: The t at which the largest of several exponentials is asked for.
 FAR = 1e3
 #: A rational term, as exponents of t + root by root.
 Rational = tuple[tuple[Fraction, int], ...]
