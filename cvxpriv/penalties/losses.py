@@ -74,6 +74,10 @@ class Loss:
     def __repr__(self) -> str:
         return f"Loss({self.name!r}, of {'the margin b z' if self.margin else 'the residual z - b'})"
 
+    def __reduce__(self) -> str | tuple[object, ...]:
+        """Pickle a loss of the list by its name: its functions are written in place."""
+        return (loss_named, (self.name,)) if LOSSES.get(self.name) is self else super().__reduce__()
+
     def argument(self, z: Array, b: Array) -> Array:
         """Return the argument of phi."""
         return b * z if self.margin else z - b

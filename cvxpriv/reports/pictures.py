@@ -126,10 +126,12 @@ def blank(width: float, height: float) -> Figure:
 def plot_passes(history: pd.DataFrame, column: str, label: str, ax: Axes | None, *, linear: bool = False) -> Axes:
     """Draw one column of a run's history by pass, on a logarithmic axis unless `linear`; see `Run.plot`.
 
-    Raises DataError: The run was read from a file: its history is not in it. ModelError: matplotlib is missing.
+    Raises DataError: The run has no passes, as of a file or of one release. ModelError: matplotlib is missing.
     """
     if column not in history or not history[column].notna().any():
-        raise DataError("the history of a run is not in its file: solve again")
+        raise DataError(
+            "the run has no passes to draw: a file keeps none, and some methods make none; solve again, or otherwise"
+        )
     axes = figure_axes() if ax is None else ax
     passes = history[history[column].notna()]
     (axes.plot if linear else axes.semilogy)(passes["iteration"], passes[column])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
+import pickle
 from collections.abc import Callable
 
 import cvxpy as cp
@@ -158,3 +161,11 @@ def test_a_loss_that_is_not_convex_has_no_dcp_form() -> None:
 def test_a_loss_that_is_none_is_refused(loss: object, message: str) -> None:
     with pytest.raises(ModelError, match=message):
         loss_named(loss)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_loss_goes_to_another_process_and_comes_back(name: str) -> None:
+    assert pickle.loads(pickle.dumps(LOSSES[name])) is copy.deepcopy(LOSSES[name]) is LOSSES[name]
+    changes = {"phi": np.square, "derivative": np.abs, "second": np.abs, "expression": None, "proximal": None}
+    own = dataclasses.replace(LOSSES["squared"], **changes)  # of the same name, and another one
+    assert pickle.loads(pickle.dumps(own)).phi is np.square
