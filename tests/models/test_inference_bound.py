@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from cvxpriv_models.inference_service import bound_search, measures
+from cvxpriv_models.inference_service import bound_search, measures, summed_costs
 from cvxpriv_models.inference_service.bound import bound
 from cvxpriv_models.inference_service.cells_of_s import (
     bisected,
@@ -29,6 +30,7 @@ from cvxpriv.bounds.conjugates import closed_form
 from cvxpriv.bounds.merged_symbols import information_lost, merge, merged_table
 from cvxpriv.divergences import FDivergence, divergence
 from cvxpriv.errors import ModelError
+from cvxpriv.models import InferenceAsService
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.sizes import processor_time
 
@@ -434,3 +436,42 @@ def test_an_input_of_hardly_any_mass_does_not_slow_the_inner_problem(name: str) 
     few = solve_simplex(c, p_y, 0.3, conjugate_of(divergence(name), 1e13), limit=6)
     # the light input does not draw the column: the bracket, and so every step, is that of the whole conjugate
     np.testing.assert_allclose(few.value, solve_simplex(c, p_y, 0.3, exact, limit=6).value, rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", SMOOTH)
+def test_bounds_close_beside_inputs_of_hardly_any_mass(name: str) -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(2):
+        table = rng.dirichlet(np.full(rng.integers(2, 5), 0.7), 6).T * rng.dirichlet(np.ones(6))
+        table[:, rng.choice(6, rng.integers(1, 3), replace=False)] *= 1e-12
+        table, beta = table / table.sum(), float(rng.choice([0.05, 0.3]))
+        found, heavy = bound(table, beta, name), table[:, table.sum(axis=0) > 1e-9]
+        assert found.certified, (table, beta)
+        assert found.lower == pytest.approx(bound(heavy / heavy.sum(), beta, name).lower, abs=1e-9, rel=2e-6)
+        assert found.certificate is not None
+        if name in PAPER:
+            assert found.certificate.verify().bound <= found.lower + 1.01e-6 * max(found.lower, 1e-3) + 1e-10
+
+
+def test_light_inputs_that_cost_more_than_the_gap_leave_no_more_than_their_cost() -> None:
+    rng = np.random.default_rng(0)
+    table = rng.dirichlet(np.full(4, 0.7), 6).T * rng.dirichlet(np.ones(6)) * [1.0, 1.0, 1.0, 1.0, 1.0, 1e-7]
+    for beta in (0.3, 0.6):
+        assert bound(table / table.sum(), beta, "le-cam").gap <= 1e-6  # .1 where the search is of all inputs
+
+
+def test_local_privacy_is_kept_at_inputs_of_hardly_any_mass() -> None:
+    table = np.random.default_rng(4).dirichlet(np.ones(15)).reshape(3, 5) * [1.0, 1e-12, 1.0, 1.0, 1.0]
+    model = InferenceAsService(table / table.sum(), 0.1)
+    found = model.constrain("ldp", constraints.local_differential_privacy(1.0)).bound(gap=1e-5)
+    assert found.certified
+    assert (found.mechanism.max(axis=0) <= np.e * (1.0 + 1e-9) * found.mechanism.min(axis=0)).all()
+
+
+def test_a_step_where_sums_cannot_be_told_apart_is_one_along_the_slope() -> None:
+    lines, group = np.ones((2, 2)), np.ones((2, 2))
+    step = summed_costs._step(
+        SimpleNamespace(lines=lines, group=group), np.ones((1, 2)), np.ones((1, 2)), np.ones((1, 2))
+    )  # type: ignore[arg-type]
+    assert np.isfinite(step).all()

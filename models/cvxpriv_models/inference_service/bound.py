@@ -23,11 +23,12 @@ from cvxpriv.numerics.sizes import now
 from cvxpriv.tables.information import mutual_information
 from cvxpriv.tables.joint import JointTable
 
-from .bound_search import FLOOR, Found, search
+from .bound_search import FLOOR, Found
 from .certificates import certificate_of, proved
 from .constrained_certificates import constrained_certificate, held_under, unstated
+from .light_inputs import searched
 from .measured import Constraints
-from .priced_constraints import PricedConstraints, pricing_of
+from .priced_constraints import PricedConstraints
 from .problem import LARGEST_BETA, Problem
 from .summed_search import search_summed
 
@@ -203,10 +204,10 @@ def _searched(
 ) -> tuple[Found, PricedConstraints]:
     """Return the search that fits the request; where no mechanism obeys sums over columns, that without them."""
     if not asked.summed:
-        return search(pricing_of(problem, joint, asked), gap, deadline)._replace(asked=asked), asked
+        return searched(problem, joint, asked, gap, deadline)._replace(asked=asked), asked
     apart, begun = asked.without_sums(problem), now()
     soon = begun + WITHOUT_SUMS_TIME * max(deadline - begun, 0.0)
-    free = search(pricing_of(problem, joint, apart), max(gap, WITHOUT_SUMS_GAP), soon)._replace(asked=apart)
+    free = searched(problem, joint, apart, max(gap, WITHOUT_SUMS_GAP), soon)._replace(asked=apart)
     if free.interrupted:
         return free, apart
     try:
@@ -215,7 +216,7 @@ def _searched(
         return free._replace(interrupted=True), apart
     except (ModelError, SolverFailure) as error:
         apart = asked.without_sums(problem, f"no mechanism that keeps it was found: {error}")
-        return search(pricing_of(problem, joint, apart), gap, deadline)._replace(asked=apart), apart
+        return searched(problem, joint, apart, gap, deadline)._replace(asked=apart), apart
     if free.upper < summed.upper:
         summed = summed._replace(upper=free.upper, alpha=free.alpha, asked=apart, mu=np.zeros(0))
     return summed, asked

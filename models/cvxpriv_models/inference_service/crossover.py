@@ -131,6 +131,8 @@ def _solved(system: Array, right: Array) -> Array:
             return np.asarray(found)
     except np.linalg.LinAlgError:
         pass
+    if not np.isfinite(system).all():
+        return np.full_like(right, np.nan)
     return np.asarray(np.linalg.lstsq(system, right, rcond=1e-13)[0])
 
 
@@ -144,4 +146,4 @@ def _moved(channel: Array, inner: Inner) -> Array:
 def _weighted(inner: Inner, q: Array) -> Array:
     """sum_u q_u M_u, M = D - D1 1'D / 1'D1."""
     total = np.maximum(inner.spread.sum(axis=1), 1e-300)
-    return np.asarray(np.diag(q @ inner.spread) - (inner.spread * (q / total)[:, None]).T @ inner.spread)
+    return np.asarray(np.diag(q @ inner.spread) - (inner.spread / total[:, None] * q[:, None]).T @ inner.spread)

@@ -208,7 +208,10 @@ def _step(weights: Weights, spread: Array, slope: Array, bend: Array) -> Array:
     product[:, :size, :size] += np.eye(size)
     right = (-slope / bend) @ rows.T
     right[:, :size] = (second @ right[:, :size, None])[:, :, 0]
-    found = np.linalg.solve(product, right[:, :, None])[:, :, 0]
+    try:
+        found = np.linalg.solve(product, right[:, :, None])[:, :, 0]
+    except np.linalg.LinAlgError:  # with inputs of hardly any mass: the step along the slope alone
+        found = np.zeros_like(right)
     step = (-slope - found @ rows) / bend
     own = 1.0 / bend  # what rounding leaves of each sum goes where the Hessian bends least
     left = (step @ group.T) / np.maximum(own @ group.T, 1e-300)
