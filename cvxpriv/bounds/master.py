@@ -20,7 +20,7 @@ from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.errors import SolverFailure
 from cvxpriv.kkt.conic.data import finite
 from cvxpriv.numerics.arrays import Array, Flags, Values, starts_in
-from cvxpriv.solvers.chain import NOT_THE_SOLVER, raised
+from cvxpriv.solvers.chain import FARTHEST, NOT_THE_SOLVER, raised
 from cvxpriv.solvers.place import quiet_highs
 from cvxpriv.solvers.registry import among_installed
 
@@ -124,6 +124,7 @@ class Master:
 
     def set_row(self, row: int, lower: float, upper: float) -> None:
         """Change the ends of one row; the basis stays, so the next solve is a few dual steps."""
+        self._lower[row], self._upper[row] = lower, upper
         self._solver.changeRowBounds(row, float(lower), float(upper))
 
     def set_costs(self, costs: Array) -> None:
@@ -160,9 +161,15 @@ class Master:
                     said.append(raised(error))
         raise self._failure(said)
 
-    def _carries_nothing(self, weights: Array) -> bool:
-        """Whether no column has a weight where a row asks for one: whatever HiGHS calls it, that is no answer."""
-        return not weights.any() and bool((self._lower > 0.0).any())
+    def _judged(self, point: MasterPoint) -> MasterPoint | None:
+        """Return an answer that does not refute itself, whatever HiGHS calls it.
+
+        No column has a weight where a row asks for one, or the duals are worth something else.
+        """
+        ends = np.where(point.duals > 0.0, self._lower, self._upper)
+        worth = float(point.duals @ np.where(np.isfinite(ends), ends, 0.0))
+        nothing = not point.weights.any() and bool((self._lower > 0.0).any())
+        return None if nothing or not abs(worth - point.value) <= FARTHEST * (1.0 + abs(point.value)) else point
 
     def _failure(self, said: list[str]) -> SolverFailure:
         failure = SolverFailure(
@@ -175,10 +182,10 @@ class Master:
     def _point(self) -> MasterPoint | None:
         solution = self._solver.getSolution()
         found, prices = finite(solution.col_value, self.size), finite(solution.row_dual, len(self._lower))
-        if found is None or prices is None or self._carries_nothing(found):
+        if found is None or prices is None:
             return None
-        weights, duals = np.maximum(found, 0.0), prices / COST_SCALE
-        return MasterPoint(weights, duals, float(self._solver.getInfo().objective_function_value) / COST_SCALE)
+        value = float(self._solver.getInfo().objective_function_value) / COST_SCALE
+        return self._judged(MasterPoint(np.maximum(found, 0.0), prices / COST_SCALE, value))
 
 
 class ColdMaster(Master):
@@ -223,12 +230,14 @@ class ColdMaster(Master):
                 },
             )
             weights = finite(found.x, self.size)
-            if found.status == 0 and weights is not None and not self._carries_nothing(weights):
+            if found.status == 0 and weights is not None:
                 duals, inner = np.zeros(len(self._lower)), found.ineqlin.marginals / COST_SCALE
                 duals[equal] = found.eqlin.marginals / COST_SCALE
                 duals[above] = inner[: above.sum()]
                 duals[below] -= inner[above.sum() :]
-                return MasterPoint(np.maximum(weights, 0.0), duals, float(self._costs @ weights))
+                point = self._judged(MasterPoint(np.maximum(weights, 0.0), duals, float(self._costs @ weights)))
+                if point is not None:
+                    return point
             said.append(str(found.message))
         raise self._failure(said)
 

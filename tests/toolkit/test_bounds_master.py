@@ -99,7 +99,7 @@ def test_usual_limits_count_the_processor_and_limits_that_are_asked_for_the_cloc
         assert last - begun == pytest.approx(spent, abs=1e-9)
 
 
-@pytest.mark.parametrize("answer", [ValueError("broken"), KeyError("k"), [1.0], [np.nan] * 40, None, "zeros"])
+@pytest.mark.parametrize("answer", [ValueError("broken"), KeyError("k"), [1.0], [np.nan] * 40, None, "zeros", "prices"])
 def test_what_highs_raises_or_makes_up_is_a_failure_with_its_words(answer: object) -> None:
     master, costs, matrix, _ = program(3)
     master.add(costs, matrix)
@@ -112,8 +112,10 @@ def test_what_highs_raises_or_makes_up_is_a_failure_with_its_words(answer: objec
         def getSolution(self) -> object:
             if isinstance(answer, Exception):
                 raise answer
-            made = np.zeros(len(costs)) if answer == "zeros" else answer
-            return SimpleNamespace(col_value=made, row_dual=np.zeros(5))
+            if answer in ("zeros", "prices"):
+                weights = np.zeros(len(costs)) if answer == "zeros" else real.getSolution().col_value
+                return SimpleNamespace(col_value=weights, row_dual=np.full(5, 1e6))
+            return SimpleNamespace(col_value=answer, row_dual=np.zeros(5))
 
     master._solver = Broken()
     with pytest.raises(SolverFailure, match="HiGHS says"):
