@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 import time
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
-from cvxpriv_models.inference_service import bound_search, measures, summed_costs
+from cvxpriv_models.inference_service import bound_search, crossover, measures, summed_costs, whole_newton
 from cvxpriv_models.inference_service.bound import bound
 from cvxpriv_models.inference_service.cells_of_s import (
     bisected,
@@ -306,6 +307,28 @@ def test_an_enormous_beta_leaves_exactly_nothing() -> None:
     assert found.lower == 0.0
     assert found.mechanism.shape == (4, 1)
     assert found.upper <= 1e-9
+
+
+@pytest.mark.parametrize("steps", [0, 3])
+def test_a_newton_system_that_cannot_be_solved_ends_its_method_and_not_the_search(
+    steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with inputs of mass 1e-12, whose systems hold no numbers in the end."""
+    step, done = crossover.newton_step, []
+
+    def failing(*arguments: Any) -> Any:
+        done.append(1)
+        if len(done) > steps:
+            raise np.linalg.LinAlgError("SVD did not converge")
+        return step(*arguments)
+
+    for module in (crossover, whole_newton):
+        monkeypatch.setattr(module, "newton_step", failing)
+    table = random_table(0, 3, 5)
+    found, run = bound(table, 0.05), InferenceAsService(table, 0.05).solve()
+    assert len(done) > steps
+    assert 0.0 < found.lower <= found.upper
+    assert run.objective <= found.upper
 
 
 def test_a_table_without_information_has_the_value_zero() -> None:

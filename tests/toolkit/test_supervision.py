@@ -146,6 +146,8 @@ LIES = {name: STUBS[name] for name in ("not a number", "garbage", "infinite")} |
     "hardly outside": outside(1e-6),
 }
 QUICK = ("not a number", "infinite")
+#: From these the passes, and the gate at the constraints, may still reach a right point.
+NEAR = ("near the optimum", "outside", "hardly outside")
 
 
 def replaced(monkeypatch: pytest.MonkeyPatch, stub: Callable[[cp.Problem], None], broken: set[str]) -> None:
@@ -254,7 +256,9 @@ def test_where_every_solver_lies_nothing_wrong_is_called_converged(
     if run.converged:
         found = run.certify(("CLARABEL",)).table
         assert set(found["verdict"]) <= {"agrees", "loose"}
-        assert engine == "checked" or model in ("inference", "sparse")  # there the trivial answer may be the right one
+        assert not getattr(run, "missed", {})
+        trivial = model in ("inference", "sparse")  # there the trivial answer may be the right one
+        assert engine == "checked" or trivial or lie in NEAR
 
 
 ALONE = """

@@ -86,7 +86,10 @@ def _polish(pricing: Pricing, alpha: Array, mu: Array, weight: Array, deadline: 
             patience += 1
         if not np.isfinite(columns.residual) or columns.residual <= EXACT or patience > 6 or now() > deadline:
             break
-        alpha, mu, weight = newton_step(pricing, columns, surface)
+        try:
+            alpha, mu, weight = newton_step(pricing, columns, surface)
+        except np.linalg.LinAlgError:  # masses near 1e-12: the system holds no numbers any more
+            break
     assert best is not None, "STEPS is positive"
     return best
 

@@ -87,7 +87,10 @@ def _newton(
     columns = _conditions(pricing, mechanism)
     surface = pricing.surface(columns.mu, columns.alpha)
     while damping <= MOST_DAMPED:
-        alpha, mu, q = newton_step(pricing, columns, surface, damping)
+        try:
+            alpha, mu, q = newton_step(pricing, columns, surface, damping)
+        except np.linalg.LinAlgError:
+            break
         joint = np.maximum(q, 0.0) * pricing.surface(mu, alpha).inner.x.T
         total = joint.sum(axis=1, keepdims=True)
         if np.isfinite(joint).all() and (total > 0.0).all() and (q > EMPTY).all():
