@@ -186,3 +186,12 @@ def test_a_run_is_read_again_whatever_the_rounding_of_its_table_s_sum(tmp_path: 
         run.save(tmp_path / "run.json")
         assert cpv.load(tmp_path / "run.json").gap == pytest.approx(run.gap, abs=1e-8)
     assert rounded  # such tables were divided by their sum once more, and their certificates refused
+
+
+@pytest.mark.parametrize(("size_y", "limited"), [(None, False), (3, True)])
+def test_a_bound_that_needs_more_outputs_than_y_has_is_said_to_be_one_without_that_limit(
+    size_y: int | None, limited: bool
+) -> None:
+    table = np.random.default_rng(1).dirichlet(np.ones(24)).reshape(4, 6)
+    run = PrivacyFunnel(table, 0.5, size_y=size_y).solve()
+    assert ("however many outputs it has" in repr(run)) == limited

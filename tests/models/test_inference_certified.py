@@ -217,3 +217,16 @@ def test_a_bound_that_had_no_time_is_proved_by_its_certificate(f: str) -> None:
     assert not found.certified
     assert found.certificate is not None
     assert found.certificate.verify().bound >= found.lower
+
+
+def test_a_bound_that_needs_more_outputs_than_u_has_is_said_to_be_one_without_that_limit() -> None:
+    table = np.random.default_rng(1).dirichlet(np.ones(24)).reshape(4, 6)
+    whole, few = (InferenceAsService(table, 0.1, size_u=size).solve() for size in (6, 2))
+    assert whole.bound is not None
+    assert few.bound is not None
+    outputs = few.bound.mechanism.shape[1]
+    assert "size_u" not in whole.bound.ignored
+    assert few.bound.left_out == {"size_u": f"its mechanism has {outputs} outputs where 2 are allowed"}
+    assert few.objective + (few.gap or 0.0) >= whole.objective > few.objective
+    assert "without size_u" in repr(few)
+    assert "without size_u" in few.note

@@ -70,8 +70,9 @@ class ServiceBound:
     cells : int
         Cells that the verification looked at.
     left_out : mapping of str to str
-        Constraints that the bound leaves out, the model's floor among them, and why: the bound is that without them,
-        holds with them, and `mechanism` may violate them. `ignored` has their names.
+        Constraints that the bound leaves out, the model's floor and a `size_u` that `mechanism` exceeds among them, and
+        why: the bound is that without them, holds with them, and `mechanism` may violate them. `ignored` has their
+        names.
     interrupted : bool
         Whether the keyboard ended the search. The bounds hold all the same.
     """
@@ -186,7 +187,8 @@ def bound_of(certificate: ServiceCertificate, problem: Problem, constraints: Con
     if not counted:
         proved(certificate, problem)
     lower = problem.objective(certificate.mechanism)
-    left = _left_out(problem, tuple((name, NO_CONSTRAINTS) for name, _ in constraints if name not in counted))
+    without = tuple((name, NO_CONSTRAINTS) for name, _ in constraints if name not in counted)
+    left = _left_out(problem, without, certificate.mechanism)
     return ServiceBound(lower, max(certificate.bound, lower), certificate.mechanism, "", certificate, 0, left)
 
 
@@ -194,9 +196,14 @@ def bound_of(certificate: ServiceCertificate, problem: Problem, constraints: Con
 NO_CONSTRAINTS = "the certificate that the run keeps is that without it"
 
 
-def _left_out(problem: Problem, ignored: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    """The constraints that a bound leaves out, with the floor of the problem, and why."""
-    return dict(ignored) | ({"floor": NOT_COUNTED["floor"]} if problem.floor > 0.0 else {})
+def _left_out(problem: Problem, ignored: tuple[tuple[str, str], ...], mechanism: Array) -> dict[str, str]:
+    """The constraints that a bound leaves out, with the floor of the problem, and a |U| that it exceeds; and why."""
+    left, outputs = dict(ignored), mechanism.shape[1]
+    if problem.floor > 0.0:
+        left["floor"] = NOT_COUNTED["floor"]
+    if problem.size_u < min(outputs, len(problem.p_y)):  # as many outputs as inputs lose nothing
+        left["size_u"] = f"its mechanism has {outputs} outputs where {problem.size_u} are allowed"
+    return left
 
 
 def _searched(
@@ -244,7 +251,7 @@ def _answer(
     elif not (missing := unstated(problem, under.asked)):
         held = (problem, under.asked, alpha, under.mu, claimed, mechanism, _rows(problem, groups), allowed)
         proof = partial(constrained_certificate, *held)
-    left = _left_out(problem, asked.ignored)
+    left = _left_out(problem, asked.ignored, mechanism)
     return ServiceBound(lower, upper, mechanism, reason, proof, found.cells, left, no_certificate=missing)
 
 

@@ -347,7 +347,7 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         room = outputs <= size_u or size_y * size_u > SMALL
         asked = PricedConstraints.of(self.problem, self.constraints)
         near = proved.certified or not (asked.named or asked.lines or asked.bent)
-        return COLUMNS if smooth and room and near and not proved.ignored else AUTO
+        return COLUMNS if smooth and room and near and set(proved.ignored) <= {"size_u"} else AUTO
 
     @declared
     def bound(self, *, gap: options.Gap = 1e-6, time_limit: options.TimeLimit = 60.0) -> ServiceBound:

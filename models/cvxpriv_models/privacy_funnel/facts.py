@@ -120,12 +120,16 @@ def _gap(run: Run, bound: FunnelBound | None) -> list[Fact]:
     if bound is None:
         return []
     gap = max(run.problem.leakage(run.mechanism) - bound.lower, 0.0)
-    detail = f"no mechanism at this rate leaks less than {format_number(exact_zero(bound.lower))} nats"
+    limited = run.problem.size_y < min(bound.mechanism.shape[1], len(run.problem.p_x) + 1)
+    who = "no mechanism at this rate" + ", however many outputs it has," * limited
+    detail = f"{who} leaks less than {format_number(exact_zero(bound.lower))} nats"
     sentence = "The mechanism leaks at most this much more than the best possible one: a certified bound."
     if bound.reason:
         ended = OUT_OF_TIME in bound.reason and gap > run.settings.tol
         detail += f"; {OUT_OF_TIME}: raise --time-limit to prove more" * ended
         sentence += f" That bound may be loose: {bound.reason}."
+    if limited:
+        sentence += f" The bound is that without size_y={run.problem.size_y}: it may be loose by what that costs."
     if bound.ignored:
         sentence += f" It is the best without {', '.join(bound.ignored)}, which the bound leaves out."
     return [Fact("gap", gap, "nats", sentence, "Gap to the optimum", detail, digits=2, main=True)]
