@@ -1,4 +1,4 @@
-"""Every script in examples/ that needs no download runs, and tells what it promises."""
+"""Every script in examples/ that needs no download runs, and tells what it promises; `test_papers` has the papers'."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from cvxpriv_models.istdp import gist
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -130,35 +129,3 @@ def test_offices_in_a_ring_agree_and_privacy_has_its_price(
     assert plain[2] < 0.1 < min(apart for _, _, apart in private)
     assert told.count("<- the guarantee") == 2
     assert "would spend 2 in place of 1" in told
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("script", "files"),
-    [
-        ("papers/ias_convergence.py", ["ias_fig2.png", "ias_fig3.png", "ias_fig4_5.png"]),
-        ("papers/ias_tradeoff.py", ["ias_fig6.png", "ias_fig7.png", "ias_fig8.png"]),
-        ("papers/ias_table1.py", ["ias_table1.md"]),
-    ],
-)
-def test_the_figures_of_the_inference_paper_are_drawn(
-    script: str, files: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    pytest.importorskip("matplotlib")
-    run_script(script, monkeypatch, "--fast", "--out", str(tmp_path))
-    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".json") == sorted(files)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("figure", ["convergence", "floor", "path", "epsilon"])
-def test_the_experiments_that_istdp_lacks_are_drawn(
-    figure: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pytest.importorskip("matplotlib")
-    # The script puts the printed rule there.
-    monkeypatch.setattr("cvxpriv_models.istdp.gist.STEPS", gist.STEPS)
-    run_script(f"papers/istdp_{figure}.py", monkeypatch, "--fast", "--out", str(tmp_path))
-    assert [path.name for path in tmp_path.iterdir() if path.suffix != ".json"] == [f"istdp_{figure}.png"]
-    if figure == "floor":
-        found = re.findall(r"T = (\d+): excess ([\d.]+)", capsys.readouterr().out)
-        assert min(found, key=lambda pair: float(pair[1]))[0] in {"11", "42"}  # the rule says 36

@@ -88,8 +88,17 @@ def test_a_fast_run_gives_the_numbers_that_are_kept(script: str, papers: Any, tm
 
     papers.drawn(script, True, tmp_path)
     for name in DRAWN[script]:
+        assert (tmp_path / name).exists()
         new = json.loads((tmp_path / name.with_suffix(".json")).read_text(encoding="utf-8"))
         assert drawn.apart(kept(name, "fast"), new) <= SEEN, f"{name} is stale: make papers"
+
+
+def test_the_default_number_of_noisy_gradients_lies_between_the_two_best_that_were_tried() -> None:
+    _, spent = kept(Path("istdp_floor"), "fast")
+    tried, rule = spent["series"]
+    excess = dict(zip(tried["x"], tried["y"], strict=True))
+    low, high = sorted(sorted(excess, key=excess.__getitem__)[:2])
+    assert low < rule["x"][0] < high
 
 
 def test_a_point_that_moves_and_a_label_that_changes_are_seen(papers: Any) -> None:
