@@ -5,6 +5,7 @@ import numbers
 import re
 import textwrap
 from collections.abc import Sequence
+from decimal import ROUND_CEILING, Context, Decimal
 
 DIGITS = 4
 """Number of significant digits."""
@@ -71,14 +72,15 @@ def format_number(value: float, digits: int = DIGITS) -> str:
 def at_most(value: float, digits: int = DIGITS) -> str:
     """Return a bound that is not negative as text that is not below it, but for the rounding of a search (1e-8).
 
-    >>> [at_most(v) for v in (0.2, 1.9999999999, 0.12341, 1.4e-6, 1e-6, 12345.0, 0.0)]
-    ['0.2', '2', '0.1235', '1.4e-6', '1e-6', '12350', '0']
+    >>> [at_most(v) for v in (0.2, 1.9999999999, 0.12341, 1.4e-6, 1e-6, 12345.0, 0.0, 5e-324, 1e300, float("inf"))]
+    ['0.2', '2', '0.1235', '1.4e-6', '1e-6', '12350', '0', '4.941e-324', '1e+300', '∞']
     """
-    if value == 0.0:
-        return "0"
-    step = 10.0 ** (math.floor(math.log10(value)) + 1 - digits)
-    text = f"{math.ceil(value * (1.0 - 1e-8) / step) * step:.{digits}g}"
-    return format(float(text), ".0f") if float(text) >= 1.0 and "e" in text else re.sub(r"e-0", "e-", text)
+    up = Context(prec=digits, rounding=ROUND_CEILING)  # decimal: the step between least floats is no float
+    rounded = float(up.create_decimal(Decimal(float(value)) * Decimal(1.0 - 1e-8)))
+    if math.isinf(rounded):
+        return "∞"
+    text = f"{rounded:.{digits}g}"
+    return format(float(text), ".0f") if 1.0 <= float(text) < 1e16 and "e" in text else re.sub(r"e-0", "e-", text)
 
 
 def format_cell(value: object, digits: int = DIGITS) -> str:
