@@ -216,8 +216,8 @@ def test_a_residual_beyond_the_doubles_is_no_small_one(bad: float) -> None:
 
 
 @pytest.mark.slow
-def test_twenty_thousand_fits_at_any_scale() -> None:
-    assert {seed: said for seed in range(40, 20_000) if (said := fault(seed, scaled_fit))} == {}
+def test_thousands_of_fits_at_any_scale() -> None:
+    assert {seed: said for seed in range(40, 8_000) if (said := fault(seed, scaled_fit))} == {}
 
 
 @pytest.mark.slow

@@ -159,4 +159,4 @@ def test_whether_a_fit_of_any_size_ends_tells_nothing() -> None:
 
 @pytest.mark.slow
 def test_whether_many_fits_of_any_size_end_tells_nothing() -> None:
-    assert search(4000, 3, ANY)[1] == {}
+    assert search(1500, 3, ANY)[1] == {}
