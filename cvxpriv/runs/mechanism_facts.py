@@ -231,7 +231,7 @@ def starts_section(
     pictures = []
     measured = {name for name in history.columns if history[name].notna().any()}
     figure = next((name for name in ("kkt", "gap") if name in measured), None)
-    if "objective" in measured and figure is not None:
+    if "objective" in measured and figure is not None and history["iteration"].max() > 1:  # one pass is a dot
         alt = f"Objective and {'KKT residual' if figure == 'kkt' else figure} by pass, one line for each start."
         pictures.append(Picture(partial(plot_history, history, residual=figure, best=run.start), alt))
     return Section("How it was found", pictures=pictures, tables=[Table(best, f"{shown} {caption}")])

@@ -127,6 +127,8 @@ def _figure(costs: pd.DataFrame) -> Figure:
         axes.errorbar(noisy["epsilon"], middle, reach, fmt="o-", color=colour, capsize=3)
         axes.axhline(bare[name], linestyle=":", color=GREY)
         axes.set_xscale("log")
+        axes.set_xticks(noisy["epsilon"], [f"{one:g}" for one in noisy["epsilon"]])
+        axes.set_xticks([], minor=True)
         axes.set_xlabel("epsilon of the table")
         axes.set_ylabel(f"{name} in nats")
         axes.set_ylim(bottom=0.0)

@@ -7,11 +7,13 @@ from typing import Any
 
 import cvxpy as cp
 import matplotlib.figure
+import pandas as pd
 import pytest
 
 import cvxpriv as cpv
 from cvxpriv.models import InferenceAsService, PrivacyFunnel
 from cvxpriv.runs.constraint_facts import violations
+from cvxpriv.runs.mechanism_facts import starts_section
 
 TABLE = cpv.JointTable.from_counts([[14, 10, 6], [4, 9, 17]])
 
@@ -43,6 +45,13 @@ def test_a_run_shows_itself_in_five_lines_a_table_and_axes(model: Any) -> None:
 )
 def test_a_leakage_without_an_interval_is_that_of_the_table(model: Any) -> None:
     assert model.solve(seed=0).facts["leakage"].title.endswith("in the table")
+
+
+def test_a_single_pass_has_no_picture() -> None:
+    run = PrivacyFunnel(TABLE, rate=0.5).solve(seed=0)
+    passes = pd.DataFrame({"iteration": [1, 2], "objective": [0.5, 0.25], "kkt": [1e-2, 1e-9], "start": 0})
+    drawn = [len(starts_section(run, {"leakage": True}, passes.head(count), "").pictures) for count in (1, 2)]
+    assert drawn == [0, 1]
 
 
 def test_a_page_says_what_a_constraint_with_variables_of_its_own_is_missed_by_and_costs(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import cvxpriv as cpv
 from cvxpriv.constraints import local_differential_privacy, pointwise_leakage
 from cvxpriv.errors import DataError
 from cvxpriv.runs.constraint_facts import likely_excess
-from cvxpriv.runs.noise_costs import costs_section, noise_costs
+from cvxpriv.runs.noise_costs import _figure, costs_section, noise_costs
 from cvxpriv.tables.information import measure
 from cvxpriv.tables.joint import JointTable
 from cvxpriv.tables.protection import Protection
@@ -81,3 +81,9 @@ def test_a_constraint_of_the_matrix_alone_is_robust_and_one_of_the_table_is_miss
         bound = np.exp(np.log((given / own).max())) * every
         missed.append(max(0.0, float((rows - bound).max())))
     assert np.mean(np.array(missed) <= said) >= 0.9  # 0.95 less three standard errors of 300 and 200 draws
+
+
+def test_the_picture_names_the_epsilons_and_no_power_of_ten() -> None:
+    for axes in _figure(noise_costs(TABLE, favourite, [0.5, 2.0], draws=5)).axes:
+        assert [label.get_text() for label in axes.get_xticklabels()] == ["0.5", "2"]
+        assert not axes.get_xticks(minor=True).size
