@@ -184,7 +184,11 @@ def _from_starts(
 
 
 def _require_one_answer(ends: Sequence[_End]) -> None:
-    failed = [row for row, _, of in ends if row["iterations"] == 1 and of.history.frame()["solver"].eq("").all()]
+    failed = [
+        row
+        for row, _, of in ends
+        if row["iterations"] == 1 and not row["converged"] and of.history.frame()["solver"].eq("").all()
+    ]
     if len(failed) == len(ends) and not any(of.interrupted or of.overdue for *_, of in ends):
         raise SolverFailure(
             f"no start came through its first pass: {failed[0]['ended']}. The constraints that are convex may exclude "

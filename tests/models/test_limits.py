@@ -20,7 +20,7 @@ from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.models import ISTDP, ADMMSharing, InferenceAsService, PrivacyFunnel, RecycledADMM
 from cvxpriv.numerics.sizes import now, until
 from cvxpriv.runs.alternation import alternate
-from cvxpriv.solvers.isolation import Ending
+from cvxpriv.solvers.isolation import Ending, Worker
 
 TABLE = cpv.JointTable.from_counts([[12, 3, 5], [1, 8, 6], [2, 2, 9]])
 RNG = np.random.default_rng(0)
@@ -146,6 +146,36 @@ def test_an_ending_of_a_process_is_one_of_the_chain_s_failures(status: str, erro
     assert all(np.array_equal(here[name], there[name]) for name in here)
     with pytest.raises(SolverFailure, match=rf"CLARABEL: solver_error \({error}\)"):
         Elsewhere(60.0, worker).solve(block, state, solver=("CLARABEL",))
+
+
+PRIVATE = cpv.constraints.local_differential_privacy(1.0)
+#: The others, whose blocks a solver may hang in.
+OTHERS: dict[str, Callable[..., Any]] = {
+    "constrained funnel": lambda **options: PrivacyFunnel(TABLE, 0.02).constrain("dp", PRIVATE).solve(**options),
+    "constrained inference": lambda **options: (
+        InferenceAsService(TABLE, 0.05).constrain("dp", PRIVATE).solve(method="joint", **options)
+    ),
+    "alternation": lambda **options: alternate(product(), **options),
+    "convex-concave": lambda engine, **options: cpv.convex_concave(outside_the_disc(), **options),
+}
+
+
+def outside_the_disc() -> cp.Problem:
+    x = cp.Variable(2, name="x")
+    return cp.Problem(cp.Minimize(cp.sum(x)), [cp.norm(x) >= 1, cp.max(cp.abs(x)) <= 2])
+
+
+@pytest.mark.grid(every=2)
+@pytest.mark.parametrize("model", [*MODELS, *OTHERS])
+def test_a_solver_that_does_not_return_is_named_in_every_model(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a worker in this process; with hanging processes below."""
+    ending = Ending("timed out", error="no answer within 60 s", seconds=60.0)
+    monkeypatch.setattr(Worker, "call", Scripted({"CLARABEL": ending}).call)
+    solve = {**MODELS, **OTHERS}[model]
+    run = solve(engine="dcp", starts=1, max_iter=2, isolate=60.0)
+    assert run.history["status"].astype(str).str.contains("after CLARABEL: solver_error").any()
+    with pytest.raises(SolverFailure, match=r"CLARABEL: solver_error \(no answer within 60 s\)"):
+        solve(engine="dcp", starts=1, max_iter=2, isolate=60.0, solver=("CLARABEL",))
 
 
 @pytest.mark.slow

@@ -219,6 +219,16 @@ def test_where_every_solver_fails_the_error_names_each(model: str, stub: str, mo
         MODELS[model]()
 
 
+def test_a_start_at_a_stationary_point_needs_no_solver_that_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    replaced(monkeypatch, STUBS["runtime error"], {"CLARABEL", "ECOS", "SCS"})
+    x = cp.Variable(2, name="x")
+    corner = cp.Problem(cp.Minimize(-cp.norm(x)), [cp.norm_inf(x) <= 1])
+    assert cpv.convex_concave(corner, init={"x": [1.0, 1.0]}).converged
+    with pytest.raises(SolverFailure, match="no start came through its first pass: block .*RuntimeError: broken"):
+        cpv.convex_concave(corner, init={"x": [1.0, 0.5]})
+
+
+@pytest.mark.filterwarnings("ignore")
 def test_private_fits_ask_no_solver(monkeypatch: pytest.MonkeyPatch) -> None:
     replaced(monkeypatch, STUBS["panic"], set(cp.installed_solvers()))
     guarded = {"epsilon": 1.0, "noise_seed": 1}
