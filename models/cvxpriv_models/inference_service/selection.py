@@ -13,7 +13,7 @@ from cvxpriv.bounds.output_names import in_place
 from cvxpriv.divergences import FDivergence
 from cvxpriv.numerics.arrays import Array, Values, put, single, take
 from cvxpriv.numerics.later import pd
-from cvxpriv.numerics.sizes import in_time
+from cvxpriv.numerics.sizes import in_time, late
 from cvxpriv.schedules.history import Context, History
 
 from . import algorithm
@@ -24,7 +24,7 @@ from .measured import OUTER, Constraints, Options, measure, objective
 from .problem import Problem
 from .run import InferenceRun, Settings
 from .solving import GRID, polished, pooled, solve_starts
-from .starts import grid_start, named_starts, random_starts
+from .starts import grid_start, identity, named_starts, random_starts
 from .thresholds import critical_beta
 
 #: Two starts whose objectives differ by less are one answer, as are those within the rounding of beta times a leakage:
@@ -64,6 +64,8 @@ def initial(
         pairs = zip_longest(_free_ends(problem, seed, chosen), usual)
         usual = ((one[0], in_place(one[1], constraints, known)) for pair in pairs for one in pair if one is not None)
     taken = list(in_time(islice(usual, count)))
+    if late() and len(taken) < count and problem.size_u >= problem.p_y.size:
+        taken.insert(0, ("identity", identity(problem)))  # it costs nothing, and the first may have ended early
     return np.stack([mechanism for _, mechanism in taken]), [origin for origin, _ in taken]
 
 

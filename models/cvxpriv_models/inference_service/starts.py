@@ -51,7 +51,12 @@ def named_starts(problem: Problem) -> Iterator[tuple[str, Array]]:
     yield "trivial", uniform
     yield "clustering", _softened(problem, clustered(problem))
     if problem.size_u >= problem.p_y.size:
-        yield "identity", _softened(problem, np.eye(problem.p_y.size, problem.size_u))
+        yield "identity", identity(problem)
+
+
+def identity(problem: Problem) -> Array:
+    """Return the start that sends each input as an output of its own, nearly, (|Y|, |U|); needs |U| >= |Y|."""
+    return _softened(problem, np.eye(problem.p_y.size, problem.size_u))
 
 
 def random_starts(problem: Problem, count: int, seed: int) -> Array:
