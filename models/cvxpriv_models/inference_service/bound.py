@@ -13,9 +13,11 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cvxpriv.blocks.declaration import Known
 from cvxpriv.bounds.column_costs import NOT_COUNTED
 from cvxpriv.bounds.merged_symbols import information_lost, merge, merged_table
 from cvxpriv.bounds.service_certificate import ServiceCertificate
+from cvxpriv.constraints.gate import missed
 from cvxpriv.divergences import FDivergence
 from cvxpriv.errors import Disagreement, ModelError, SolverFailure
 from cvxpriv.numerics.arrays import Array
@@ -30,7 +32,7 @@ from .light_inputs import searched
 from .measured import Constraints
 from .priced_constraints import PricedConstraints
 from .problem import LARGEST_BETA, Problem
-from .summed_search import search_summed
+from .summed_search import inside, search_summed
 
 #: A bound, its alpha, the groups of S that it merges, and what it is under.
 Claim = tuple[float, Array, list[int] | None, Found | None]
@@ -209,24 +211,37 @@ def _left_out(problem: Problem, ignored: tuple[tuple[str, str], ...], mechanism:
 def _searched(
     problem: Problem, joint: Array, asked: PricedConstraints, gap: float, deadline: float
 ) -> tuple[Found, PricedConstraints]:
-    """Return the search that fits the request; where no mechanism obeys sums over columns, that without them."""
+    """Return the search that fits the request; where no mechanism obeys sums over columns, that without them.
+
+    Its mechanism satisfies what is counted: what a solver weighed does so to the solver's tolerance, or not at all.
+    """
     if not asked.summed:
-        return searched(problem, joint, asked, gap, deadline)._replace(asked=asked), asked
+        return _kept(problem, searched(problem, joint, asked, gap, deadline), asked), asked
     apart, begun = asked.without_sums(problem), now()
     soon = begun + WITHOUT_SUMS_TIME * max(deadline - begun, 0.0)
-    free = searched(problem, joint, apart, max(gap, WITHOUT_SUMS_GAP), soon)._replace(asked=apart)
+    free = _kept(problem, searched(problem, joint, apart, max(gap, WITHOUT_SUMS_GAP), soon), apart)
     if free.interrupted:
         return free, apart
     try:
         summed = search_summed(problem, joint, asked, gap, deadline)
+        off = missed(summed.mechanism, asked.counted, Known.of_table(problem.table))
+        why = f"the mechanism found misses {', '.join(off)}" if off else ""
     except KeyboardInterrupt:
         return free._replace(interrupted=True), apart
     except (ModelError, SolverFailure) as error:
-        apart = asked.without_sums(problem, f"no mechanism that keeps it was found: {error}")
-        return searched(problem, joint, apart, gap, deadline)._replace(asked=apart), apart
+        why = str(error)
+    if why:
+        apart = asked.without_sums(problem, f"no mechanism that keeps it was found: {why}")
+        return _kept(problem, searched(problem, joint, apart, gap, deadline), apart), apart
     if free.upper < summed.upper:
         summed = summed._replace(upper=free.upper, alpha=free.alpha, asked=apart, mu=np.zeros(0))
     return summed, asked
+
+
+def _kept(problem: Problem, found: Found, asked: PricedConstraints) -> Found:
+    """Return a search whose mechanism satisfies what is counted, of columns that are all alike."""
+    mechanism = inside(found.mechanism, asked.counted, Known.of_table(problem.table))
+    return found._replace(mechanism=mechanism, value=problem.objective(mechanism), asked=asked)
 
 
 def _answer(

@@ -75,17 +75,17 @@ class At(NamedTuple):
         if costs.peak > 0.0:
             beside = plain.beta * costs.away[some]
             peak[:, some] = rest[:, some] - levelled(rest[:, some], plain.p_y[some], costs.peak, beside)
-        left = rest - peak - inner.n[:, None]
+        left = np.where(some, rest - peak - inner.n[:, None], -np.inf)  # a forbidden cell has a ratio of 0
         away = np.clip(left, -plain.beta * costs.away, plain.beta * costs.away)
         slope = (left - away) / plain.beta
         beyond = np.zeros_like(c)
         if costs.limits is not None:
             low, high = costs.bare.slope(np.array(costs.limits))
             high = high if costs.limits[1] * plain.p_y.min() < 1.0 - 1e-12 else np.inf
-            beyond = plain.beta * (slope - np.clip(slope, low, high))
+            beyond = np.where(some, plain.beta * (slope - np.clip(slope, low, high)), 0.0)
         elif asked.epsilon is not None:  # what keeps a ratio from where it would be alone
             ratio = np.maximum(inner.x / plain.p_y, np.exp(-LARGEST))
-            beyond = plain.beta * (slope - costs.bare.slope(ratio))
+            beyond = np.where(some, plain.beta * (slope - costs.bare.slope(ratio)), 0.0)
         return cls(c, rest - peak - away - beyond, inner.n, x, lines, peak, away, beyond), inner.value
 
 

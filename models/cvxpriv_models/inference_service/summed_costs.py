@@ -61,7 +61,8 @@ class SummedCosts:
 
         if allowed.all():
             return solve
-        nothing = beta * float(plain.p_y[~allowed].sum()) * float(self.bare.value(np.array([FAR]))[0])
+        least = float(self.bare.value(np.array([FAR]))[0])
+        nothing = beta * float(plain.p_y[~allowed] @ (least - self.away[~allowed]))
 
         def among_allowed(c: Array, limit: int, precision: float, near: Array | None) -> Inner:
             found = solve(c[:, allowed], limit, precision, near)

@@ -23,6 +23,8 @@ from .summed_pricing import SummedPricing
 RUNS = 3
 #: Weight that fills rows in place of columns, above which a solver looks for a mechanism.
 FILLED = 1e-9
+#: Share of a distortion that rounding of its sum may take.
+ROUNDING = 1e-15
 #: Steps of the search for the least share of the trivial mechanism.
 BISECTIONS = 50
 
@@ -91,23 +93,32 @@ def _found(problem: Problem, pricing: SummedPricing, found: Generated) -> Found:
 
 
 def _mechanisms(problem: Problem, pricing: SummedPricing, found: Generated) -> list[Array]:
-    """Return mechanisms P(U|Y) that satisfy the conditions, from the columns in use."""
+    """Return mechanisms P(U|Y) that satisfy the conditions, from the columns in use, or one that misses some."""
     x, weights, asked = found.columns[1:].T, found.weights, pricing.asked
     known = Known.of_table(problem.table)
     if not asked.named:
-        return [_inside(_rows(x.T * weights), asked.counted, known)]
+        return [inside(_rows(x.T * weights), asked.counted, known)]
     placed_by_class = _rows(placed(x, weights, found.columns[0].astype(int), pricing.classes))
     price, barred = np.zeros(placed_by_class.shape), asked.forbidden
     for (matrix, _), multiplier in zip(asked.distortions, pricing.split(found.duals)[1], strict=False):
         price = price + multiplier * matrix
     joint = matched(x, weights, price if barred is None else price + barred)
     apart = _rows(np.where(barred, 0.0, joint) if barred is not None else joint, placed_by_class)
-    every = [brought_inside(one, asked.counted, known) for one in _towards(asked, problem.p_y, apart, placed_by_class)]
-    good = [one for one in every if not missed(one, asked.counted, known)]
-    return [placed_by_class, *good]
+    cost = sum((matrix / max(bound, ROUNDING) for matrix, bound in asked.distortions), np.zeros(apart.shape))
+    cheapest = np.eye(problem.size_u)[(cost if barred is None else np.where(barred, np.inf, cost)).argmin(axis=1)]
+    every = [
+        _towards(asked, problem.p_y, first, second)
+        for first, second in ((apart, placed_by_class), (apart, cheapest), (placed_by_class, cheapest))
+    ]
+    good = [
+        one
+        for one in (brought_inside(each, asked.counted, known) for each in every)
+        if not missed(one, asked.counted, known)
+    ]
+    return good or [placed_by_class]
 
 
-def _inside(mechanism: Array, constraints: Constraints, known: Known) -> Array:
+def inside(mechanism: Array, constraints: Constraints, known: Known) -> Array:
     """Return the mechanism, with the least share of its own trivial one that makes every constraint hold."""
     found = brought_inside(mechanism, constraints, known)
     low, high, trivial = 0.0, 1.0, np.tile(known.prior @ mechanism, (len(mechanism), 1))
@@ -120,14 +131,15 @@ def _inside(mechanism: Array, constraints: Constraints, known: Known) -> Array:
     return np.asarray((1.0 - high) * mechanism + high * trivial)
 
 
-def _towards(asked: PricedConstraints, p_y: Array, first: Array, second: Array) -> list[Array]:
+def _towards(asked: PricedConstraints, p_y: Array, first: Array, second: Array) -> Array:
     """The first mechanism, or the mixture with the second, which is nearest to it and has the distortion asked for."""
     share = 0.0
     for matrix, bound in asked.distortions:
-        over, under = (float(p_y @ (matrix * one).sum(axis=1)) - bound for one in (first, second))
+        allowed = bound - ROUNDING * abs(bound)
+        over, under = (float(p_y @ (matrix * one).sum(axis=1)) - allowed for one in (first, second))
         if over > 0.0:
             share = max(share, min(over / max(over - under, 1e-300), 1.0))
-    return [(1.0 - share) * first + share * second]
+    return np.asarray((1.0 - share) * first + share * second)
 
 
 def _rows(joint: Array, instead: Array | None = None) -> Array:
