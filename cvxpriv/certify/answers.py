@@ -195,6 +195,20 @@ class Context:
         gaps = [abs(answer.objective - one.near) for one in self.witnesses if _nearby(answer.values, one.values)]
         return min(gaps, default=np.inf) <= tolerance * max(1.0, abs(answer.objective))
 
+    def nearer(self, answer: Answer) -> Answer:
+        """Return the answer, no further from stationary than its value allows where its point meets every constraint.
+
+        The proximal point ``p`` of a feasible ``x0`` (`cvxpriv.kkt.proximal`) has ``f(p) + |p - x0|^2 / (2 size) <=
+        f(x0)``, and ``f(p)`` is nowhere below a certified bound: ``|p - x0|^2 <= 2 size (f(x0) - bound)``. That needs
+        no multipliers, and holds where none is finite.
+        """
+        if answer.values is None or answer.miss > ROUNDED:
+            return answer
+        off = self.proven_gap(answer) * max(1.0, abs(self.tightest) / self.unit)
+        step, measures = float(np.sqrt(2.0 * off / answer.size)), answer.measures
+        nearer = {name: float(np.minimum(getattr(measures, name), step)) for name in ("displacement", "drift")}
+        return replace(answer, measures=replace(measures, **nearer)) if np.isfinite(step) else answer
+
     def certified(self, answer: Answer, tolerance: float) -> bool:
         """Return the same in the units of the objective and of the variables."""
         return max(self.proven_gap(answer), answer.miss) <= tolerance

@@ -124,6 +124,8 @@ def _refutation(table: _Table) -> Callable[[Answer], Verdict] | None:
         what = f"but {best.solver} has a point that satisfies every constraint to {max(best.miss, 1e-16):.0e}"
     elif table.proofs.roomy:
         what = "but some points meet every constraint with room to spare" + _point(table)
+    elif table.proofs.inhabited(_points(table)):
+        what = "but a point found here meets every constraint"
     else:
         return None
     return lambda answer: Verdict("WRONG", f"claims {answer.status}, {what}", CERTIFIED)

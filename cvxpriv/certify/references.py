@@ -118,11 +118,15 @@ def reference_of(case: Case, answers: Sequence[Answer], wanted: ReferenceLike, p
 
 
 def _priced(answer: Answer) -> float:
-    """Return by how much a usable answer may be worse than it seems, at most, where it is no good one."""
+    """Return by how much a usable answer may be worse than it seems, at most, where it is no good one.
+
+    Rounding buys roots where curves touch: ``x^2 <= y z`` at z = 0 is missed by 1e-15 with x = 1 at y = 3e7.
+    """
     if answer.quality <= USELESS:
         return 0.0
     off = answer.infeasibility + ROUNDING
-    return PROVEN * answer.measures.terms + PRICED * off * max(answer.size, answer.measures.bought)
+    bought = max(np.sqrt(off) * answer.size, off * answer.measures.bought)
+    return PROVEN * answer.measures.terms + PRICED * float(bought)
 
 
 def accurate_answer(case: Case, solvers: Sequence[str] = PRECISE, place: Place = HERE) -> tuple[Answer, str]:

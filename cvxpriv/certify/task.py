@@ -159,12 +159,14 @@ def rows_of(
     """
     maximise = isinstance(case.declare().objective, cp.Maximize)
     context = context_of(case, answers, reference.objective)
+    answers = [context.nearer(answer) for answer in answers]
     alone = _alone(answers, context, tolerances)
     if case.mixed is None and _doubtful(answers, alone, tolerances):
         rough = not context.settled(tolerances.agree)
         witnesses = proofs.witnesses([answer.solver for answer in answers]) if rough else []
         context = context_of(case, [*answers, *witnesses], reference.objective)
         context = replace(context, unbeaten=unbeaten(case, answers, [reference, *witnesses], proofs, tolerances, rough))
+        answers = [context.nearer(answer) for answer in answers]
         alone = _alone(answers, context, tolerances)
     if case.mixed is not None:
         alone = [unproven(verdict, answer) for verdict, answer in zip(alone, answers, strict=True)]

@@ -388,3 +388,12 @@ def test_a_step_inwards_is_the_first_of_all_levels_that_is_inside(
         np.testing.assert_array_equal(_step_inwards(layout, v, direction, A), expected)
         moved += not np.array_equal(v, expected)
     assert moved >= cases // 3
+
+
+@pytest.mark.parametrize(("far", "others"), [(1.0, 0.0), (3.0, 0.5)])
+def test_a_dual_near_a_limit_that_no_point_attains_proves_the_limit_and_not_more(far: float, others: float) -> None:
+    x = cp.Variable(2, name="x")
+    ends = [cp.inv_pos(x[0]) + others, cp.norm(cp.hstack([x, far])) - cp.sum(x) / np.sqrt(2) + others]
+    for problem in (cp.Problem(cp.Minimize(cost)) for cost in ends):
+        bounds = [solve_conic(problem, solver).lower_bound.value for solver in ("CLARABEL", "SCS")]
+        assert all(bound is not None and others - 1e-9 <= bound <= others + 1e-15 for bound in bounds), bounds

@@ -156,3 +156,18 @@ def test_the_verdict_follows_the_point_and_not_its_multipliers(kind: str) -> Non
 def test_the_verdict_follows_the_point_in_many_problems(kind: str) -> None:
     for seed in range(1, 40):
         judged(seed, kind)
+
+
+def test_the_best_matrix_of_rank_one_agrees_though_its_multipliers_are_not_finite() -> None:
+    b, S = np.array([1.0, 2.0]), cp.Variable((2, 2), name="S", PSD=True)
+    problem = cp.Problem(cp.Minimize(cp.matrix_frac(b, S)), [cp.trace(S) <= 1])
+    points = {"truth": {S: np.outer(b, b) / 5}, "lie": {S: 0.999 * np.outer(b, b) / 5}}
+    verdicts = crosscheck(problem, ["SCS"], answers=points).verdicts
+    assert [verdicts[name].verdict for name in points] == ["agrees", "WRONG"]
+
+
+def test_a_claim_of_no_feasible_point_is_wrong_where_all_of_them_touch_a_cone() -> None:
+    x = cp.Variable(3, name="x")
+    problem = cp.Problem(cp.Maximize(x[2]), [cp.SOC(x[0], x[1:]), x[0] == x[1]])
+    empty = Stored(None, status="infeasible", solver="CLARABEL")
+    assert crosscheck(problem, ["ECOS"], answers={"empty": empty}).verdicts["empty"].verdict == "WRONG"

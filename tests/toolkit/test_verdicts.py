@@ -250,6 +250,14 @@ def settled(*answers: Answer, maximise: bool = False, found: Found | None = None
     return [verdict.verdict for verdict in settle(answers, alone, maximise, TOLERANCES, proofs, context)]
 
 
+UNKNOWN = Found(empty=True)
+
+
+def test_a_feasible_point_that_is_found_here_refutes_a_claim_that_there_is_none() -> None:
+    assert settled(claims("B", "infeasible")) == ["WRONG"]
+    assert settled(claims("B", "infeasible"), found=UNKNOWN) == ["failed"]
+
+
 def test_a_bound_that_is_found_here_refutes_an_unbounded_claim_unless_a_ray_holds() -> None:
     claim = Answer("one", "unbounded", 1e-8)
     assert settled(claim, found=Found(bound=3.0)) == ["WRONG"]
@@ -288,10 +296,10 @@ def test_a_value_beyond_a_certified_bound_is_wrong() -> None:
 
 def test_a_certificate_that_is_not_exact_proves_nothing_of_points_beyond_its_radius() -> None:
     weak = claims("B", "infeasible", proof(radius=1e8, exact=False))
-    assert settled(weak) == ["failed"]
+    assert settled(weak, found=UNKNOWN) == ["failed"]
     assert settled(solved("A"), weak, found=Found(roomy=True)) == ["agrees", "WRONG"]
     nearly = solved("A", missed=(1e-8, "rows"))
-    assert settled(nearly, weak) == ["agrees", "failed"]  # nearly feasible: neither is proven
+    assert settled(nearly, weak, found=UNKNOWN) == ["agrees", "failed"]  # nearly feasible: neither is proven
     assert settled(solved("A", missed=(1e-15, "rows"), cone=cone("gap")), weak) == ["agrees", "WRONG"]
 
 
@@ -308,7 +316,7 @@ def test_a_claim_without_certificate_is_true_if_anybody_proves_it() -> None:
         ("infeasible_or_unbounded", Found(along=True)),
     ):
         bare = claims("B", status)
-        assert settled(bare) == ["failed"], status
+        assert settled(bare, found=UNKNOWN) == ["failed"], status
         assert settled(bare, found=found) == ["agrees"], status
     for status in ("infeasible", "unbounded"):
         assert settled(claims("A", status, proof(status)), claims("B", status)) == ["agrees", "agrees"]
@@ -317,7 +325,7 @@ def test_a_claim_without_certificate_is_true_if_anybody_proves_it() -> None:
 def test_a_true_claim_with_a_certificate_that_does_not_hold_is_loose() -> None:
     for status, found in (("infeasible", Found(infeasible=proof())), ("unbounded", Found(along=True))):
         poor = claims("B", status, proof(status, off=0.1, exact=False))
-        assert settled(poor) == ["failed"]
+        assert settled(poor, found=UNKNOWN) == ["failed"]
         assert settled(poor, found=found) == ["loose"]
 
 
@@ -325,7 +333,7 @@ def test_another_solver_s_point_that_is_feasible_to_some_digits_refutes_no_claim
     nearly = solved("A", missed=(1e-9, "rows"))
     for status in ("infeasible", "unbounded", "infeasible_or_unbounded"):
         for certificate in (None, proof(off=0.1, exact=False)):
-            assert settled(nearly, claims("B", status, certificate)) == ["agrees", "failed"]
+            assert settled(nearly, claims("B", status, certificate), found=UNKNOWN) == ["agrees", "failed"]
 
 
 def test_three_equal_lies_are_three_lies() -> None:

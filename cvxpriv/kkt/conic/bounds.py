@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
 from cvxpriv.kkt.conic.program import ConeProgram
-from cvxpriv.kkt.conic.repair import ROUNDING, cleaned, ordinary, repaired_dual, rounding_room
+from cvxpriv.kkt.conic.repair import ROUNDING, TINY, cleaned, ordinary, repaired_dual, rounding_room
 from cvxpriv.numerics.arrays import Array, Flags
 
 EPSILON = float(np.finfo(float).eps)
@@ -145,15 +145,18 @@ def not_convex(P: sp.csc_array, rounding: float = ROUNDING) -> str:
 
 
 def _lifted(program: ConeProgram, z: Array) -> tuple[Array, str]:
-    """Return exponential duals made members to the last digit, and the name of one that cannot be.
+    """Return exponential and second-order duals made members to the last digit, and the name of one that cannot be.
 
-    A distance says little there: with w = 1e-14 a point is 1e-15 from the dual cone, and its bound is off by a tenth.
-    Members have v >= u (1 + log w - log(-u)), which is w >= -u exp(v/u - 1). Where w or v multiplies a constant,
-    raising it costs the bound what it is worth and touches no equation.
+    A distance says little of an exponential one: with w = 1e-14 a point is 1e-15 from the dual cone, and its bound is
+    off by a tenth. Members have v >= u (1 + log w - log(-u)), which is w >= -u exp(v/u - 1). Where w or v multiplies a
+    constant, raising it costs the bound what it is worth and touches no equation. Nor does it to shorten the constant
+    part of a second-order dual: that of ``1/x`` is (1, -1, c), of which only c = 0 is a member.
     """
     z = z.copy()
     constant = np.diff(sp.csr_array(program.A).indptr) == 0
     for family in program.layout.families:
+        if family.kind == "soc":
+            z[family.rows] = _shortened(z[family.rows], constant[family.rows])
         if family.kind != "exp":
             continue
         u, v, w = z[family.rows].T
@@ -170,6 +173,19 @@ def _lifted(program: ConeProgram, z: Array) -> tuple[Array, str]:
         if lost.any():
             return z, f"exp[{family.numbers[int(np.argmax(lost))]}]"
     return z, ""
+
+
+def _shortened(z: Array, constant: Flags) -> Array:
+    """Return second-order duals, a row each, with the constant part of the tail as short as membership asks.
+
+    What is left for it in rounding alone is nothing: its root is 1e-8.
+    """
+    tail = constant & (np.arange(z.shape[1]) > 0)
+    left = z[:, 0] ** 2 * (1.0 - 2.0 * ROUNDING) - np.square(np.where(tail, 0.0, z)[:, 1:]).sum(axis=1)
+    rest = np.sqrt(np.maximum(left, 0.0))
+    length = np.sqrt(np.square(np.where(tail, z, 0.0)).sum(axis=1))
+    share = np.where(length > rest, rest / np.maximum(length, TINY), 1.0)
+    return np.where(tail, z * share[:, None], z)
 
 
 def _on_face(program: ConeProgram, z: Array) -> tuple[Array, Flags]:
