@@ -206,8 +206,10 @@ class Context:
             return answer
         off = self.proven_gap(answer) * max(1.0, abs(self.tightest) / self.unit)
         step, measures = float(np.sqrt(2.0 * off / answer.size)), answer.measures
-        nearer = {name: float(np.minimum(getattr(measures, name), step)) for name in ("displacement", "drift")}
-        return replace(answer, measures=replace(measures, **nearer)) if np.isfinite(step) else answer
+        if not np.isfinite(step):
+            return answer
+        displacement, drift = (float(np.minimum(one, step)) for one in (measures.displacement, measures.drift))
+        return replace(answer, measures=replace(measures, displacement=displacement, drift=drift))
 
     def certified(self, answer: Answer, tolerance: float) -> bool:
         """Return the same in the units of the objective and of the variables."""

@@ -21,7 +21,7 @@ from cvxpriv.certify.answers import SOLVED, Answer
 from cvxpriv.certify.cases import Case, values_kept
 from cvxpriv.certify.solver_answers import solver_answer
 from cvxpriv.kkt.conic.certificates import Certificate, infeasibility_proof, ray, roomy
-from cvxpriv.kkt.conic.data import ConeData, extract
+from cvxpriv.kkt.conic.data import Compilations, ConeData, approximated, extract
 from cvxpriv.kkt.conic.scaling import solve_scaled
 from cvxpriv.kkt.conic.solving import ConicSolution, attempts
 from cvxpriv.kkt.quadratic_forms import with_every_eigenvalue
@@ -88,8 +88,15 @@ class Proofs:
 
     @cached_property
     def infeasible(self) -> Certificate | None:
-        """Return an exact certificate of infeasibility, or None."""
-        proof: Certificate | None = self._asked(infeasibility_proof)
+        """Return an exact certificate of infeasibility, or None; of the other constraints, where cvxpy alters some."""
+        problem = self.case.declare().problem
+        whole = self._whole
+        if whole is None and any(map(approximated, [problem.objective, *problem.constraints])):
+            kept = [one for one in problem.constraints if not approximated(one)]
+            sides = [side for one in [problem.objective, *problem.constraints] for side in one.args]
+            domains = [condition for side in sides for condition in side.domain]
+            whole = _compiled(cp.Problem(cp.Minimize(0), [*kept, *domains]))
+        proof: Certificate | None = None if whole is None else self._called(infeasibility_proof, whole.portable())
         return proof
 
     def endless(self, direction: Values, starts: Sequence[Values]) -> bool:
@@ -160,10 +167,17 @@ class Proofs:
 
     @cached_property
     def _whole(self) -> ConeData | None:
-        if PROVER in installed():
-            with suppress(Exception):
-                return extract(self.case.declare().problem, PROVER, {}, self.case.compilations)
-        return None
+        """The problem compiled."""
+        return _compiled(self.case.declare().problem, self.case.compilations)
+
+
+def _compiled(problem: cp.Problem, shared: Compilations | None = None) -> ConeData | None:
+    """Return a problem compiled; None where that fails, or is another problem, with a quadrature in an atom's place."""
+    if PROVER in installed():
+        with suppress(Exception):
+            compiled = extract(problem, PROVER, {}, shared)
+            return None if compiled.altered_by_cvxpy else compiled
+    return None
 
 
 def _endless(case: Case, direction: Values, starts: Sequence[Values]) -> bool:
