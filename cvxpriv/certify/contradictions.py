@@ -250,7 +250,8 @@ def _proven_elsewhere(answer: Answer, proof: str) -> Verdict:
 def _undecided(answer: Answer, point: str) -> Verdict:
     """Return the verdict on a claim that is neither proven nor refuted, which nobody can use."""
     proof = answer.certificate
-    none = "its certificate is of what cvxpy gave it, which is another problem" if answer.altered else "returns no certificate"
+    other = "its certificate is of what cvxpy gave it, which is another problem"
+    none = other if answer.altered else "returns no certificate"
     own = none if proof is None else f"its certificate is off by {max(proof.off, 1e-16):.1e}"
     if proof is not None and 0.0 < proof.radius < np.inf:
         own += f", which proves it for points with entries below {proof.radius:.0e} alone"

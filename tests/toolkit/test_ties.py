@@ -350,7 +350,7 @@ def test_what_cvxpy_puts_in_the_place_of_an_atom_proves_nothing_and_measures_not
     assert "an approximation of cvxpy's own" in beside["CLARABEL"].reason
 
 
-@pytest.mark.parametrize(("trace", "least", "told"), [(1.0, 0.69, "WRONG"), (1.0, 0.7, "failed"), (-1.0, 0.0, "agrees")])
+@pytest.mark.parametrize(("trace", "least", "told"), [(1, 0.69, "WRONG"), (1, 0.7, "failed"), (-1, 0, "agrees")])
 def test_a_claim_of_no_feasible_point_is_not_proven_by_a_quadrature(trace: float, least: float, told: str) -> None:
     X = cp.Variable((2, 2), name="X", symmetric=True)
     entropy = cp.von_neumann_entr(X, quad_approx=(1, 1))  # at most .6863 with one node, and log 2 = .6931 in truth
