@@ -32,6 +32,8 @@ from cvxpriv.tables.joint import JointTable
 
 RANK = 1e-9
 """Singular values below this part of the largest count as zero."""
+EXACT = 1e-3
+"""Largest deviation of a table from what counts as an equality of it, where next to nothing leaks."""
 ALIKE = 1e-9
 """Largest difference of two rows that count as equal."""
 ZERO = 1e-9
@@ -53,7 +55,7 @@ class Reveals:
         The figures of the mechanism's file.
     equalities : array, ``(rank - 1, |X|)``
         Vectors c, orthonormal and orthogonal to 1, with ``sum_x c(x) p(x|s)`` the same for every private value s where
-        nothing leaks.
+        nothing leaks. The rank counts no direction along which the leakage allows a difference above `EXACT`.
     silent : array, ``(|X| - rank, |X|)``
         Orthonormal directions in which the distribution of X may differ between private values without a trace.
     zeros : int
@@ -272,12 +274,15 @@ def reveals(
     ((1, 3), (1, 3))
     """
     outer, sizes, _ = np.linalg.svd(matrix)
-    rank = int((sizes > RANK * sizes[0]).sum())
+    leakage = figures.get("leakage")
+    # Along a direction of singular value d, private values differ by up to sqrt(2 L) / d; L is known to eps.
+    least = 0.0 if leakage is None else np.sqrt(2.0 * np.clip(leakage, np.finfo(float).eps, ZERO)) / EXACT
+    rank = int((sizes > max(RANK * sizes[0], least)).sum())
     spanned, silent = outer[:, :rank], outer[:, rank:].T
     # The vector of ones is M times ones: it lies in the span, and its equality says nothing.
     ones = np.ones(len(matrix)) / np.sqrt(len(matrix))
-    rest, parts, _ = np.linalg.svd(spanned - np.outer(ones, ones @ spanned))
-    equalities = rest[:, : int((parts > RANK).sum())].T
+    rest, _, _ = np.linalg.svd(spanned - np.outer(ones, ones @ spanned))
+    equalities = rest[:, : rank - 1].T
     groups: dict[tuple[float, ...], list[int]] = {}
     for place, row in enumerate(np.rint(matrix / ALIKE)):
         groups.setdefault(tuple(row), []).append(place)
