@@ -16,6 +16,7 @@ from typing import Any
 
 import griffe
 from latex2mathml.converter import convert
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
@@ -27,6 +28,9 @@ ELSEWHERE = {
     "gallery.md": "examples/papers/README.md",
 }
 _EQUATION = re.compile(r'<(?P<tag>span|div) class="arithmatex">\\[(\[](?P<tex>.*?)\\[)\]]</(?P=tag)>', re.DOTALL)
+_CODE = re.compile(r"<code.*?</code>", re.DOTALL)
+_TEX = re.compile(r"\\[a-zA-Z]{2,}")
+_TEST = re.compile(r"`(?P<file>test_\w+\.py)::test_(?P<name>\w+)`")
 _LINK = re.compile(r"\]\((?P<to>[^)#:]+)(?P<anchor>#[^)]*)?\)")
 
 
@@ -49,14 +53,25 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Turn links of the sources to files outside of the site into their names."""
+    """Turn links of the sources to files outside of the site into their names, and tests into links."""
     folder = posixpath.dirname(page.file.src_uri)
+    if page.file.src_uri == "faults.md":
+        markdown = _TEST.sub(_test_of_a_fault, markdown)
     return _LINK.sub(lambda found: _kept(found, posixpath.join("docs", folder)), markdown)
 
 
-def on_page_content(content: str, **_: Any) -> str:
-    """Write equations as MathML, and shapes in the types of parameters without the marks of their source."""
-    return _EQUATION.sub(_mathml, content).replace("``", "")
+def on_page_content(content: str, page: Any, **_: Any) -> str:
+    """Write equations as MathML, and shapes in the types of parameters without the marks of their source.
+
+    Raises
+    ------
+    PluginError
+        If an equation is left as it was written.
+    """
+    content = _EQUATION.sub(_mathml, content).replace("``", "")
+    if found := _TEX.search(_CODE.sub("", content)):
+        raise PluginError(f"{page.file.src_uri}: the equation with {found[0]} was not read: a | in a table?")
+    return content
 
 
 def _status() -> str:
@@ -70,10 +85,19 @@ def _status() -> str:
     for section in sections.values():
         lines += ["", f"## {section['title']}", "", "| what | held by |", "| --- | --- |"]
         for what, test in section["rows"]:
-            path, _, name = test.partition("::")
-            sentence = name.removeprefix("test_").replace("_", " ")
-            lines.append(f"| {what} | [{sentence}](https://github.com/cvxpriv/cvxpriv/blob/main/tests/{path}) |")
+            path, _, name = test.partition("::test_")
+            lines.append(f"| {what} | {_as_sentence(path, name)} |")
     return "\n".join(lines) + "\n"
+
+
+def _as_sentence(path: str, name: str) -> str:
+    """Return a link to a test, whose name is a sentence."""
+    return f"[{name.replace('_', ' ')}](https://github.com/cvxpriv/cvxpriv/blob/main/tests/{path})"
+
+
+def _test_of_a_fault(found: re.Match[str]) -> str:
+    (path,) = (ROOT / "tests").rglob(found["file"])
+    return _as_sentence(path.relative_to(ROOT / "tests").as_posix(), found["name"])
 
 
 def _mathml(found: re.Match[str]) -> str:

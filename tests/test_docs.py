@@ -17,6 +17,8 @@ ROOT = Path(__file__).parents[1]
 _EXAMPLE = re.compile(r"```python\n(?P<code>.*?)```\n(?:\nprints\n\n```\n(?P<output>.*?)```)?", re.DOTALL)
 #: The examples that fetch rows from a package registry.
 FETCHES = "load_a9a"
+#: The characters that a line of code has room for on the site.
+WIDEST = 106
 
 
 def examples(page: Path) -> list[tuple[str, str | None]]:
@@ -63,6 +65,17 @@ def test_the_examples_that_fetch_rows_run(tmp_path: Path, monkeypatch: pytest.Mo
     assert fetching
     for page in fetching:
         run_page(page, tmp_path, monkeypatch, fetching=True)
+
+
+def test_examples_fit_the_column_of_the_site() -> None:
+    wide = [
+        f"{page.name}: {line}"
+        for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+        for block in re.findall(r"^```\w*\n(.*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+        for line in block.splitlines()
+        if len(line) > WIDEST
+    ]
+    assert wide == []
 
 
 def test_pages_show_output() -> None:
