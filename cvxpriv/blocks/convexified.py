@@ -22,8 +22,9 @@ from cvxpriv.blocks.parts import label, named
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array, Values
 
-#: The state's entries for the price of a unit of slack, and for the slack of all constraints together.
-PRICE, SLACK = "price of slack", "slack"
+#: The state's entries for the price of a unit of slack, for the slack of all constraints together, and for the weight
+#: of the distance from the point.
+PRICE, SLACK, WEIGHT = "price of slack", "slack", "weight of distance"
 
 
 @dataclass(eq=False)
@@ -31,6 +32,8 @@ class Convexified:
     """A problem made convex around the values of its variables.
 
     `slack`: Whether constraints that are not convex may be violated at a price.
+    `bounding`: Whether it is nowhere better than the problem; otherwise a product is its two parts of first order.
+    `near`: Whether the squared distance from the point is added, at a weight.
     `tangents`: Those of the latest declaration.
     `split`: Number of tangents that the objective and each constraint took; 0 is a convex one, which stays as it is.
     `slacks`: The tangents of the latest declaration.
@@ -39,9 +42,15 @@ class Convexified:
     problem: cp.Problem
     slack: bool = False
     bounding: bool = True
+    near: bool = False
     tangents: Tangents = field(default_factory=Tangents)
     split: dict[str, int] = field(default_factory=dict)
     slacks: dict[str, cp.Variable] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Name of its block."""
+        return "all together" if self.near else "convexified"
 
     def declaration(self) -> Declaration:
         """Return the convex problem around the point that the Parameters hold."""
@@ -60,6 +69,12 @@ class Convexified:
             parameters[PRICE] = cp.Parameter(name=PRICE, nonneg=True)
             cost = parameters[PRICE] * sum(cp.sum(one) for one in self.slacks.values())
             value = value + cost if isinstance(objective, cp.Minimize) else value - cost
+        if self.near:
+            root = parameters[WEIGHT] = cp.Parameter(name=WEIGHT, nonneg=True)
+            centres = {_centre(name): cp.Parameter(one.shape, name=_centre(name)) for name, one in names.items()}
+            parameters |= centres
+            away = sum(cp.sum_squares(root * one - centres[_centre(name)]) for name, one in names.items())
+            value = value + away if isinstance(objective, cp.Minimize) else value - away
         return Declaration(type(objective)(value), constraints, {**names, **self.slacks}, parameters, generated=True)
 
     def values(self, view: Values) -> dict[str, Array]:
@@ -67,6 +82,9 @@ class Convexified:
         for name, variable in named(self.problem).items():
             variable.save_value(np.asarray(view[name], dtype=float))
         found = self.tangents.values()
+        if self.near:
+            root = np.sqrt(np.asarray(view[WEIGHT], dtype=float))
+            found |= {_centre(name): root * view[name] for name in named(self.problem)} | {WEIGHT: root}
         return {**found, PRICE: np.asarray(view[PRICE], dtype=float)} if self.slacks else found
 
     def block(self) -> Block:
@@ -80,8 +98,8 @@ class Convexified:
             return {**found, SLACK: np.asarray(total, dtype=float)} if self.slack else found
 
         return Block(
-            name="convexified",
-            reads=frozenset([*kept, PRICE] if self.slack else kept),
+            name=self.name,
+            reads=frozenset([*kept, *([PRICE] if self.slack else []), *([WEIGHT] if self.near else [])]),
             writes=frozenset([*kept, SLACK] if self.slack else kept),
             declare=lambda _: self.declaration(),
             parameters=self.values,
@@ -121,3 +139,7 @@ class Convexified:
             most = self.slacks[f"slack of {name}"] = cp.Variable(one.expr.shape, nonneg=True, name=f"slack of {name}")
         for side, expression in sides.items():
             yield side, self.tangents.above(expression) <= most
+
+
+def _centre(name: str) -> str:
+    return f"centre of {name}"

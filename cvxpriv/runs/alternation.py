@@ -25,6 +25,7 @@ from cvxpriv.runs.problem_run import ProblemRun, unfinished
 from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.alternation import figures
 from cvxpriv.schedules.history import AnyOf, Below, Context, History, Moved
+from cvxpriv.schedules.joint import Together
 from cvxpriv.schedules.problem_starts import Init, given_starts, run_pieces, starting_points
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Loop, Sweep
@@ -32,7 +33,10 @@ from cvxpriv.schedules.steps import Loop, Sweep
 KIND = "alternation"
 #: A pass that moves no entry by more than this share of the tolerance moves nothing.
 STILL = 1e-3
-HELD = "blocks hold each other by a constraint or a kink that they share: join them, or start elsewhere"
+HELD = (
+    "blocks hold each other by a constraint or a kink that they share, and no step of all together is better: join "
+    "them, or start elsewhere"
+)
 #: A start is at the solver's floor where in so many passes the objective moved by at most the second number, relative,
 #: and the residual did not fall below this share of what it was.
 PATIENCE, STANDS, FALLS = 50, 1e-8, 0.9
@@ -102,9 +106,9 @@ def alternate(
     """Alternate over blocks in each of which a problem is convex while the others are fixed; return the best start.
 
     Each block is checked to be convex and compiled once; each expression of the other variables becomes one Parameter.
-    A start has converged where the exact residual of the whole problem is within `tol`, not where the blocks no longer
-    move: one whose blocks hold each other, by a constraint that they share, ends there and says so, and so does one
-    that a solver's accuracy keeps from coming nearer.
+    Where passes are slow, or blocks hold each other, steps of all together are taken (`cvxpriv.schedules.joint`). A
+    start has converged where the exact residual of the whole problem is within `tol`, not where the blocks no longer
+    move: one that comes no nearer, or that a solver's accuracy keeps from it, ends there and says so.
 
     Parameters
     ----------
@@ -207,7 +211,9 @@ def _from_starts(
     context = Context(engine, History(), callback, starts=np.arange(len(starts)))
     floor = _Floor(context)
     stop = AnyOf((Below("kkt", tol), Moved(None, STILL * tol), floor))
-    loop = Loop(Sweep(blocks), stop=stop, limit=max_iter, measure=figures(problem), name=KIND)
+    solved = engine.name != "closed_form" or any(one.direct is None for one in blocks)  # exact passes are cheaper
+    together = Together(problem, figures(problem), context, tol, STILL * tol, solved)
+    loop = Loop(Sweep(blocks), stop, max_iter, together.figures, accelerate=together, name=KIND)
     state = run(loop, stack([dict(one) for one in starts]), context)
     return state, context, _ends(context, floor.reached)
 

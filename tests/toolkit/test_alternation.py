@@ -10,11 +10,13 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
 import cvxpriv as cpv
+from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.convexified import Convexified
 from cvxpriv.blocks.declaration import NotDPPWarning
-from cvxpriv.blocks.engines import DCP
+from cvxpriv.blocks.engines import DCP, Outcome
 from cvxpriv.blocks.parts import RealProblem, parts_of_problem, proposed, real_problem
 from cvxpriv.errors import DataError, Disagreement, ModelError, SolverFailure
 from cvxpriv.kkt import residuals
@@ -48,29 +50,91 @@ def test_the_nearest_matrix_of_rank_one_is_that_of_eckart_and_young() -> None:
     assert steps["kkt"].iloc[0] > 1e-6 >= steps["kkt"].iloc[-1]
 
 
-def test_blocks_that_cannot_move_alone_are_not_yet_stationary() -> None:
+class BlocksAlone:
+    """An engine that solves blocks, and no step of all of them together."""
+
+    name, checks = "dcp", False
+
+    def solve(self, block: Block, state: cpv.Values) -> Outcome:
+        if block.name == "all together":
+            raise SolverFailure("not asked")
+        return DCP().solve(block, state)
+
+
+def test_blocks_that_cannot_move_alone_move_together() -> None:
     # Maximise w h with w + h <= 1: at (.3, .7) neither can grow alone, and the optimum is at (.5, .5).
     w, h = cp.Variable(nonneg=True, name="w"), cp.Variable(nonneg=True, name="h")
     problem = cp.Problem(cp.Maximize(w * h), [w + h <= 1])
-    stuck = cpv.alternate(problem, [[w], [h]], init={"w": 0.3, "h": 0.7})
+    stuck = cpv.alternate(problem, [[w], [h]], init={"w": 0.3, "h": 0.7}, engine=BlocksAlone())
     assert not stuck.converged
     assert stuck.starts["iterations"].iloc[0] < 20
     assert "hold each other" in stuck.starts["ended"].iloc[0]
     assert "hold each other" in repr(stuck)
     assert stuck.residual > 0.1
     assert stuck.objective == pytest.approx(0.21, abs=1e-6)
-    best = cpv.alternate(problem, [[w], [h]], init={"w": 0.5, "h": 0.5}, max_iter=3)
+    best = cpv.alternate(problem, [[w], [h]], init={"w": 0.3, "h": 0.7}, max_iter=20)
     assert best.converged
     assert best.objective == pytest.approx(0.25, abs=1e-6)
+    assert "all together" in set(best.history["block"])
 
 
 def test_a_kink_that_blocks_share_holds_no_point_that_is_not_stationary() -> None:
     a, b = cp.Variable(name="a"), cp.Variable(name="b")
     problem = cp.Problem(cp.Minimize(cp.abs(a - b) + 0.1 * cp.square(a - 1) + 0.1 * cp.square(b - 2)))
-    stuck = cpv.alternate(problem, [[a], [b]], init={"a": 1.0, "b": 1.0}, max_iter=3)
+    at = {"a": 1.0, "b": 1.0}
+    stuck = cpv.alternate(problem, [[a], [b]], init=at, max_iter=3, engine=BlocksAlone())
     assert "hold each other" in stuck.starts["ended"].iloc[0]
     assert stuck.residual > 0.05
+    assert cpv.alternate(problem, [[a], [b]], init=at, max_iter=10).objective == pytest.approx(0.05, abs=1e-8)
     assert cpv.alternate(problem, [[a], [b]], init={"a": 1.5, "b": 1.5}, max_iter=3).converged
+
+
+def completion() -> cp.Problem:
+    """Entries of a matrix of rank 2 from three of five: a pass leaves nearly all of what rotates the factors."""
+    random = np.random.default_rng(0)
+    seen = (random.random((8, 7)) < 0.6) * 1.0
+    U, V = cp.Variable((8, 2), name="U"), cp.Variable((2, 7), name="V")
+    misfit = cp.multiply(seen, random.random((8, 2)) @ random.random((2, 7)) - U @ V)
+    return cp.Problem(cp.Minimize(cp.sum_squares(misfit) + 0.01 * cp.sum_squares(U) + 0.01 * cp.sum_squares(V)))
+
+
+def robust() -> cp.Problem:
+    """A matrix of rank one with an entry that is none of it: its blocks share kinks."""
+    random = np.random.default_rng(0)
+    data = random.random((6, 1)) @ random.random((1, 5))
+    data[0, 0] = 5.0
+    U, V = cp.Variable((6, 1), name="U"), cp.Variable((1, 5), name="V")
+    return cp.Problem(cp.Minimize(cp.norm1(data - U @ V) + 0.01 * cp.sum_squares(U) + 0.01 * cp.sum_squares(V)))
+
+
+def control() -> cp.Problem:
+    """A bilinear system: states follow from inputs, and alone neither moves."""
+    x, u = cp.Variable(4, name="x"), cp.Variable(3, name="u")
+    steps = [x[t + 1] == 0.9 * x[t] + 0.5 * u[t] * x[t] + 0.2 * u[t] for t in range(3)]
+    return cp.Problem(cp.Minimize(cp.sum_squares(u) + cp.sum_squares(x)), [x[0] == 1, cp.abs(u) <= 1, *steps])
+
+
+@pytest.mark.parametrize("make", [completion, robust, control])
+def test_valleys_kinks_and_equations_that_blocks_share_take_few_passes(make: Any) -> None:
+    alone = cpv.alternate(make(), seed=0, max_iter=5, engine=BlocksAlone())
+    run = cpv.alternate(make(), seed=0, max_iter=40)
+    assert run.converged
+    assert run.starts["violation"].iloc[0] <= 1e-6
+    assert run.objective <= alone.objective
+    passes = run.history[run.history["block"] == "alternation"]
+    assert np.diff(passes["objective"]).max() <= 1e-7  # no pass climbs
+    if make is control:
+        found = minimize(effort, np.zeros(3), bounds=[(-1, 1)] * 3, tol=1e-14)
+        assert run.objective == pytest.approx(found.fun, abs=1e-7)
+
+
+def effort(u: np.ndarray) -> float:
+    """The cost of `control` as a function of its inputs alone."""
+    x, cost = 1.0, 1.0 + float(u @ u)
+    for one in u:
+        x = 0.9 * x + 0.5 * one * x + 0.2 * one
+        cost += x * x
+    return cost
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,164 @@
+"""Steps of all blocks together, for passes of an alternation that come near slowly, or not at all.
+
+A pass moves one block at a time: along a valley it takes short steps, and none where blocks share a constraint or a
+kink. The step of all together solves the problem with each product replaced by its parts of first order at the point,
+and the squared distance from the point added at a weight (prox-linear, and Levenberg's for least squares; Lewis and
+Wright 2016; Drusvyatskiy and Paquette 2019). A pass follows, which meets again the constraints that bend. What they
+end at is taken where it is no worse than the point: otherwise the weight grows. The last few steps are combined
+(`cvxpriv.numerics.anderson`): what the parts of second order leave is slow in a few directions alone.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import cvxpy as cp
+import numpy as np
+
+from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.convexified import WEIGHT, Convexified
+from cvxpriv.errors import DataError, SolverFailure
+from cvxpriv.numerics.anderson import Anderson
+from cvxpriv.numerics.arrays import Array, Values, single, stack, starts_in, take
+from cvxpriv.schedules.history import Context
+from cvxpriv.schedules.running import run
+from cvxpriv.schedules.steps import Measure
+
+#: Passes before the first step of all together, and the share of a residual above which a pass was slow.
+ALONE, SLOW = 2, 0.3
+#: The weight at first, relative to objective and point, its factors after a step that was taken and one that was not,
+#: the least one relative to the first, and how many weights are tried where a pass moves nothing.
+FIRST, LIGHTER, HEAVIER, LEAST, TRIES = 1e-3, 0.1, 10.0, 1e-8, 8
+#: Steps that are combined.
+MEMORY = 8
+#: Change of the objective that is noise of the solvers, relative, and the violation of constraints that is.
+NOISE, FEASIBLE = 1e-9, 1e-6
+
+
+class _Entries:
+    """All entries of a state as one vector: see `Packing`."""
+
+    def pack(self, state: Values) -> Array:
+        return np.concatenate([np.ravel(state[name][0]) for name in sorted(state)])
+
+    def unpack(self, packed: Array, state: Values) -> Values:
+        ends = np.cumsum([state[name][0].size for name in sorted(state)])[:-1]
+        parts = zip(sorted(state), np.split(packed, ends), strict=True)
+        return {name: part.reshape(state[name].shape) for name, part in parts}
+
+    def step(self, moved: Array, image: Values) -> Array:
+        return moved
+
+
+@dataclass
+class _Start:
+    """One start: the figures of its point, its weights, and its pace.
+
+    `wait`: Passes to go until the next step. `pause`: How many follow the next refusal.
+    `taken`: Steps taken at this weight. `hold`: How many are taken before a lighter one is tried; it doubles where that
+    was refused, so that the steps that are combined are of one map.
+    """
+
+    figures: dict[str, float]
+    weight: float
+    least: float
+    wait: int = ALONE
+    pause: int = 1
+    taken: int = 0
+    hold: int = 1
+    steps: Anderson = field(default_factory=lambda: Anderson(_Entries(), MEMORY))
+
+
+@dataclass(eq=False)
+class Together:
+    """The accelerator of one run of an alternation, and its measure: what it has measured once is not measured again.
+
+    `tol`: The requested residual. `still`: Move of all entries up to which a pass moved nothing.
+    `eager`: Whether steps are taken where passes are slow, not only where they move nothing.
+    """
+
+    problem: cp.Problem
+    measure: Measure
+    context: Context
+    tol: float
+    still: float
+    eager: bool
+    _known: dict[int, _Start] = field(default_factory=dict)
+    _block: Block = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._block = Convexified(self.problem, bounding=False, near=True).block()
+
+    def __call__(self, body: Callable[[Values], dict[str, Array]], state: Values, iteration: int) -> Values:
+        """Return the next state; each start goes its own way."""
+        starts, done = self.context.starts, []
+        try:
+            for place in range(starts_in(state)):
+                self.context.starts = starts[[place]]
+                done.append(single(self._next(body, take(state, np.array([place])), int(starts[place])), 0))
+        finally:
+            self.context.starts = starts
+        return stack(done)
+
+    def figures(self, state: Values) -> dict[str, Array]:
+        """Return the figures of the last pass."""
+        last = [self._known[start].figures for start in self.context.starts.tolist()]
+        return {name: np.array([one[name] for one in last]) for name in last[0]}
+
+    def _next(self, body: Callable[[Values], dict[str, Array]], state: Values, start: int) -> Values:
+        known = self._known.get(start)
+        if known is not None and self.eager:
+            known.wait -= 1
+            if known.wait <= 0 and (moved := self._moved(body, state, known)) is not None:
+                return moved
+        image = body(state)
+        found = self._measured(image)
+        if known is None:
+            size = 1.0 + max(float(np.abs(value).max(initial=0.0)) for value in image.values())
+            weight = FIRST * (1.0 + float(np.nan_to_num(abs(found["objective"]), posinf=0.0))) / size**2
+            known = self._known[start] = _Start(found, weight, LEAST * weight)
+        elif found["kkt"] <= SLOW * known.figures["kkt"]:
+            known.wait = max(known.wait, ALONE)
+        known.figures = found
+        known.steps.restart()
+        if all(np.abs(image[name] - state[name]).max(initial=0.0) <= self.still for name in image):
+            for _ in range(TRIES):
+                self.context.look_at_the_clock()
+                if found["kkt"] <= self.tol or self.context.ended:
+                    break
+                if (moved := self._moved(body, image, known)) is not None:
+                    return moved
+        return image
+
+    def _moved(self, body: Callable[[Values], dict[str, Array]], state: Values, known: _Start) -> Values | None:
+        """Return the end of a step of all together and a pass, and keep its figures; None where it is worse."""
+        combined = known.steps.kept > 0
+
+        def step(at: Values) -> dict[str, Array]:
+            image = body({**at, **run(self._block, {**at, WEIGHT: np.array([known.weight])}, self.context)})
+            return {name: image[name] for name in state}
+
+        try:
+            image = known.steps(step, state, 0)
+            found = self._measured(image)
+        except (SolverFailure, DataError):
+            found = {}
+        if found and self._better(found, known.figures):
+            known.figures, known.wait, known.pause, known.taken = found, 0, 1, known.taken + 1
+            if known.taken >= known.hold:
+                known.weight, known.taken = max(known.least, LIGHTER * known.weight), 0
+            return image
+        known.steps.restart()
+        if not combined:
+            known.weight, known.wait, known.pause = HEAVIER * known.weight, known.pause + 1, 2 * known.pause
+            known.hold, known.taken = 2 * known.hold, 0
+        return None
+
+    def _better(self, found: dict[str, float], before: dict[str, float]) -> bool:
+        sign = 1.0 if isinstance(self.problem.objective, cp.Minimize) else -1.0
+        fall = sign * (before["objective"] - found["objective"])
+        noise = NOISE * (1.0 + abs(before["objective"]))
+        meets = found["violation"] <= max(before["violation"], FEASIBLE)
+        return meets and (fall > noise or (fall >= -noise and found["kkt"] < before["kkt"]))
+
+    def _measured(self, state: Values) -> dict[str, float]:
+        return {name: float(value[0]) for name, value in self.measure(state).items()}
