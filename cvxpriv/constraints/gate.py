@@ -55,6 +55,8 @@ NO_MASS = (0.0, 1e-6, 1e-5, 1e-4)
 """Largest cell of an output that is merged into another; the choice that moves the mechanism least is taken."""
 ROUNDING = {"fixed": 1e-15, "output_marginal": 1e-15, "symmetric": 1e-15, "forbidden": 1e-300}
 """Deviation that sums of doubles leave in an equality, and logarithms of cells in a forbidden one."""
+BISECTIONS = 50
+"""Steps of the search for the least share of the trivial mechanism."""
 LEAST, MOST = 2.0**-52, 2.0**-5
 """Least and largest share of the uninformative mechanism that is mixed in."""
 
@@ -92,6 +94,28 @@ def brought_inside(mechanism: Array, constraints: Sequence[tuple[str, Constraint
         if (one := _mixed(_merged(mechanism, mass), outputs / outputs.sum(), constraints, known)) is not None
     ]
     return min(found, key=lambda one: float(np.abs(one - mechanism).max()), default=mechanism)
+
+
+def inside(mechanism: Array, constraints: Sequence[tuple[str, Constraint]], known: Known) -> Array:
+    """Return `brought_inside`; where that is not enough, with the least share of the trivial mechanism that is.
+
+    Rules that treat all outputs alike hold at the trivial one, whose rows are all P(output).
+
+    >>> from cvxpriv.constraints import local_differential_privacy
+    >>> known = Known(np.array([0.5, 0.5]), np.ones(1), np.ones((1, 2)))
+    >>> found = inside(np.eye(2), [("ldp", local_differential_privacy(1.0))], known)
+    >>> np.round(found, 3).tolist()
+    [[0.731, 0.269], [0.269, 0.731]]
+    """
+    found = brought_inside(mechanism, constraints, known)
+    if not missed(found, constraints, known):
+        return found
+    low, high, trivial = 0.0, 1.0, np.tile(known.prior @ mechanism, (len(mechanism), 1))
+    for _ in range(BISECTIONS):
+        share = (low + high) / 2.0
+        mixed = (1.0 - share) * mechanism + share * trivial
+        low, high = (share, high) if missed(mixed, constraints, known) else (low, share)
+    return np.asarray((1.0 - high) * mechanism + high * trivial)
 
 
 def _mixed(

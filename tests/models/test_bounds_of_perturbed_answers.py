@@ -15,7 +15,7 @@ from cvxpriv.bounds.master import Master, MasterPoint
 from cvxpriv.constraints import expected_distortion
 from cvxpriv.constraints.gate import missed
 from cvxpriv.constraints.text import parse
-from cvxpriv.models import InferenceAsService
+from cvxpriv.models import InferenceAsService, PrivacyFunnel
 
 TABLE = np.array([[12, 3, 5], [1, 8, 6], [2, 2, 9]]) / 48
 #: Rounding of a bound beside another one, nats.
@@ -72,3 +72,31 @@ def test_inference_is_bounded_rightly_whatever_solvers_answer(rules: str) -> Non
             assert found.lower <= right.upper + ROUNDING
         if found.certificate is not None:
             found.certificate.verify(TABLE)
+
+
+@pytest.mark.parametrize("rules", [*RULES, *NAMED, "renyi=2:0.5", "f-information=jensen-shannon:0.05"])
+def test_the_funnel_is_bounded_rightly_whatever_solvers_answer(rules: str) -> None:
+    model = constrained(PrivacyFunnel(TABLE, 0.06), rules, 4)
+    problem = model.problem
+    right, known = model.bound(time_limit=2.0), Known.of_table(problem.table)
+    for size in SIZES:
+        with perturbed(size):
+            found = model.bound(time_limit=2.0)
+        assert found.lower <= right.upper + ROUNDING
+        assert problem.utility(found.mechanism) >= problem.rate - ROUNDING
+        if set(found.ignored) <= set(right.ignored):
+            assert found.upper >= right.lower - ROUNDING
+        off = missed(found.mechanism, [(name, one) for name, one in model.constraints if name in found.counted], known)
+        assert not off or found.upper == problem.table.information and "no mechanism was found" in found.reason
+        found.certificate.verify()
+
+
+def test_perfect_privacy_is_bounded_rightly_whatever_highs_answers() -> None:
+    model = PrivacyFunnel(np.random.default_rng(3).dirichlet(np.ones(12)).reshape(2, 6), 0.5)
+    right = model.perfect_privacy()
+    for seed in range(5):
+        with perturbed(1e-3, seed):
+            found = model.perfect_privacy()
+        assert found.leakage <= 1e-12
+        assert found.rate <= right.upper + ROUNDING
+        assert found.upper >= right.rate

@@ -17,7 +17,7 @@ from cvxpriv.blocks.declaration import Known
 from cvxpriv.bounds.column_costs import NOT_COUNTED
 from cvxpriv.bounds.merged_symbols import information_lost, merge, merged_table
 from cvxpriv.bounds.service_certificate import ServiceCertificate
-from cvxpriv.constraints.gate import missed
+from cvxpriv.constraints.gate import inside, missed
 from cvxpriv.divergences import FDivergence
 from cvxpriv.errors import Disagreement, ModelError, SolverFailure
 from cvxpriv.numerics.arrays import Array
@@ -32,7 +32,7 @@ from .light_inputs import searched
 from .measured import Constraints
 from .priced_constraints import PricedConstraints
 from .problem import LARGEST_BETA, Problem
-from .summed_search import inside, search_summed
+from .summed_search import search_summed
 
 #: A bound, its alpha, the groups of S that it merges, and what it is under.
 Claim = tuple[float, Array, list[int] | None, Found | None]

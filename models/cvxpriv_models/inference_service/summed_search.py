@@ -7,7 +7,7 @@ import numpy as np
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.bounds.columns import INTERRUPTED, Generated, Generation
 from cvxpriv.bounds.output_names import matched, placed
-from cvxpriv.constraints.gate import brought_inside, missed
+from cvxpriv.constraints.gate import brought_inside, inside, missed
 from cvxpriv.numerics.arrays import Array, single
 from cvxpriv.numerics.sizes import now
 
@@ -25,8 +25,6 @@ RUNS = 3
 FILLED = 1e-9
 #: Share of a distortion that rounding of its sum may take.
 ROUNDING = 1e-15
-#: Steps of the search for the least share of the trivial mechanism.
-BISECTIONS = 50
 
 
 def search_summed(problem: Problem, joint: Array, asked: PricedConstraints, gap: float, deadline: float) -> Found:
@@ -116,19 +114,6 @@ def _mechanisms(problem: Problem, pricing: SummedPricing, found: Generated) -> l
         if not missed(one, asked.counted, known)
     ]
     return good or [placed_by_class]
-
-
-def inside(mechanism: Array, constraints: Constraints, known: Known) -> Array:
-    """Return the mechanism, with the least share of its own trivial one that makes every constraint hold."""
-    found = brought_inside(mechanism, constraints, known)
-    low, high, trivial = 0.0, 1.0, np.tile(known.prior @ mechanism, (len(mechanism), 1))
-    if not missed(found, constraints, known):
-        return found
-    for _ in range(BISECTIONS):
-        share = (low + high) / 2.0
-        mixed = (1.0 - share) * mechanism + share * trivial
-        low, high = (share, high) if missed(mixed, constraints, known) else (low, share)
-    return np.asarray((1.0 - high) * mechanism + high * trivial)
 
 
 def _towards(asked: PricedConstraints, p_y: Array, first: Array, second: Array) -> Array:

@@ -68,7 +68,7 @@ class FunnelBound:
     lower : float
         Nats. No mechanism with I(X;Y) >= R leaks less.
     upper : float
-        Nats: what `mechanism` leaks.
+        Nats: what `mechanism` leaks; where `reason` says that it misses constraints, I(S;X), which none exceeds.
     mechanism : array, ``(|X|, |Y|)``
         P(Y|X), with I(X;Y) >= R.
     certificate : Certificate

@@ -11,7 +11,7 @@ from cvxpriv.bounds.check_certificate import SHORT
 from cvxpriv.bounds.columns import INTERRUPTED, Generated, Generation
 from cvxpriv.bounds.merged_symbols import merge, merged_table
 from cvxpriv.bounds.output_names import matched, placed
-from cvxpriv.constraints.gate import brought_inside, missed
+from cvxpriv.constraints.gate import brought_inside, inside, missed
 from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.sizes import now
@@ -27,16 +27,16 @@ from .problem import Problem
 
 #: Distance of a rate above the largest utility, by a linear program, that is rounding, in nats.
 ROUNDING = 1e-8
+#: The same of a mechanism's own utility below the rate, by the order in which it is added up.
+SHORT_OF = 1e-13
 #: Share of the time for the bound without constraints, where it is asked too.
 PLAIN_SHARE = 0.3
 #: Seconds for that bound, at most, once the keyboard has ended the search with constraints.
 AFTER_INTERRUPT = 1.0
-#: Why the two ends do not meet where no mechanism on the named outputs is at hand.
-UNKNOWN = "outputs have names, and the mechanism of the bound is one without constraints"
+#: Why the two ends do not meet where no mechanism is at hand.
+UNKNOWN = "no mechanism was found that satisfies the constraints and carries the rate"
 #: Mass below which a symbol's part in a column is lost to rounding: its row is P(Y), inside what keeps the other rows.
 RARE = 1e-9
-#: Why the upper end is none of a mechanism that may be used.
-BROKEN = "the mechanism of the bound misses a constraint by rounding: merge or drop symbols that hardly occur"
 #: Share of the time for the bound that has a certificate, where further constraints are costs of columns.
 CERTIFIED_SHARE = 0.3
 #: Gaps of the first searches, which look for a mechanism that satisfies the constraints, and the mass that may lack.
@@ -97,11 +97,12 @@ def bound_under(
         return found, under
     costed, prove = searched
     those = [(name, one) for name, one in constraints if name in asked.counted]
-    inside = brought_inside(costed.mechanism, those, Known.of_table(problem.table))
-    costed = replace(costed, mechanism=inside, upper=max(problem.leakage(inside), costed.lower))
-    known = _satisfies(inside, problem, those)
-    if not known:
-        costed = replace(costed, upper=max(found.upper, costed.lower), mechanism=found.mechanism, reason=UNKNOWN)
+    moved = brought_inside(costed.mechanism, those, Known.of_table(problem.table))
+    known = _satisfies(moved, problem, those)
+    if known:
+        costed = replace(costed, mechanism=moved, upper=max(problem.leakage(moved), costed.lower))
+    else:
+        costed = replace(costed, upper=problem.table.information, mechanism=found.mechanism, reason=UNKNOWN)
     costed = _certified(problem, asked, costed, prove, gap)
     most = np.inf if under is None else under.most
     return replace(costed, seconds=now() - begun), ConstrainedBound(costed, most, not known)
@@ -239,13 +240,13 @@ def _by_generators(
     if under is None or under.found.lower < plain.lower - gap:
         return replace(plain, ignored=tuple(name for name, _ in constraints)), under
     lower, found = max(plain.lower, under.found.lower), replace(under.found, seconds=now() - begun)
-    if under.named and found.reason != BROKEN and not _satisfies(found.mechanism, problem, constraints):
-        found = replace(found, upper=plain.upper, mechanism=plain.mechanism, reason=UNKNOWN)
+    if under.named and not _satisfies(found.mechanism, problem, constraints):
+        found = replace(found, upper=problem.table.information, mechanism=plain.mechanism, reason=UNKNOWN)
     return replace(found, lower=lower, upper=max(found.upper, lower)), under
 
 
 def _satisfies(mechanism: Array, problem: Problem, constraints: Sequence[tuple[str, Constraint]]) -> bool:
-    told = problem.utility(mechanism) >= problem.rate - ROUNDING
+    told = problem.utility(mechanism) >= problem.rate - SHORT_OF
     return told and not missed(mechanism, constraints, Known.of_table(problem.table))
 
 
@@ -280,15 +281,31 @@ def constrained_bound(
     if not asked.outputs:
         mechanism = _on_few_outputs(problem, pricing, generation, mechanism)
         mechanism = np.where(problem.p_x[:, None] < RARE, problem.p_x @ mechanism, mechanism)
+    those = [(name, one) for name, one in constraints if name in asked.counted]
+    if not asked.outputs:
+        mechanism = _repaired(mechanism, telling[1], problem, those)
+    kept = bool(asked.outputs) or _satisfies(mechanism, problem, those)
     plain = Certificate.of(problem.table.probabilities, problem.rate, nu, lam, max(claim, 0.0), mechanism)
     proof = ConstrainedCertificate.under(plain, mu=np.round(mu * SHORT) / SHORT, constraints=asked.stated)
-    upper, counted = max(problem.leakage(mechanism), lower), (asked.counted, asked.ignored)
-    those = [(name, one) for name, one in constraints if name in asked.counted]
-    inside = brought_inside(mechanism, those, Known.of_table(problem.table))
-    kept = bool(asked.outputs) or _satisfies(inside, problem, those)
-    reason = found.reason if kept else BROKEN
-    ends = FunnelBound(lower, upper, mechanism, proof, problem.rate, clock.seconds, reason, *counted)
+    upper = max(problem.leakage(mechanism) if kept else problem.table.information, lower)
+    ends = FunnelBound(lower, upper, mechanism, proof, problem.rate, clock.seconds, found.reason if kept else UNKNOWN)
+    ends = replace(ends, counted=asked.counted, ignored=asked.ignored)
     return ConstrainedBound(ends, most, bool(asked.outputs) or not kept)
+
+
+def _repaired(mechanism: Array, telling: Array, problem: Problem, constraints: Sequence[tuple[str, Constraint]]) -> Array:
+    """The mechanism, moved until it satisfies the constraints, which treat all outputs alike, and carries the rate.
+
+    With a chance the output is that of the mechanism that tells most, under symbols of its own: constraints on columns,
+    and on sums of them, hold for such mixtures, and I(X;Y) is that of both in proportion.
+    """
+    known = Known.of_table(problem.table)
+    found, other = (inside(one, constraints, known) for one in (mechanism, telling))
+    short, more = (problem.utility(one) - problem.rate for one in (found, other))
+    if short >= 0.0 or more <= 0.0:
+        return found
+    share = min(1.0, (ROOM - short) / (more - short))
+    return inside(np.hstack([(1.0 - share) * found, share * other]), constraints, known)
 
 
 def _mechanism(problem: Problem, pricing: ConstrainedPricing, found: Generated) -> Array:

@@ -297,8 +297,8 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
 
         With constraints `lower` counts those that `counted` names: on tables small enough, all ready ones but floors,
         fixed cells, and those on the order or the distribution of outputs. It holds with the others too, which
-        `ignored` names. `mechanism` leaks `upper`; it satisfies the counted constraints where they treat all outputs
-        alike, and else may ignore them.
+        `ignored` names. `mechanism` leaks `upper`; it satisfies the counted constraints, unless `reason` says that
+        none was found that does: `upper` is then I(S;X).
 
         Raises
         ------

@@ -39,6 +39,10 @@ DECOMPOSITIONS, LARGE = 4, 320
 FORBIDDEN = 100.0
 #: A search for a rate ends when a pass gains less than this share of what is missing.
 HOPELESS = 1e-3
+#: Nats of leakage up to which a mechanism tells nothing but for rounding.
+SILENT = 1e-12
+#: Rounding of a sum, relative.
+ULPS = 4.0 * float(np.finfo(np.float64).eps)
 #: A reduced cost above minus this is none, in nats.
 SETTLED = 1e-10
 
@@ -95,10 +99,14 @@ def perfect_privacy(joint: JointTable | ArrayLike, time_limit: float = 30.0, see
     polytope = SilentPolytope.of(a, table.p_s[kept])
     certified = math.comb(len(p_x), polytope.rank) <= MOST_BASES
     columns, weights, value = _listed(polytope, p_x) if certified else _generated(polytope, p_x, seed, time_limit)
-    mechanism = mechanism_of(columns, weights, p_x)
+    own = np.linalg.lstsq(columns, p_x)[0]  # the weights of a basis, which a solver knows to its tolerance
+    mechanism = mechanism_of(columns, np.maximum(own, 0.0) if own.min() >= -ZERO else weights, p_x)
+    leakage = mutual_information(a @ (p_x[:, None] * mechanism))
+    if leakage > SILENT:
+        mechanism, leakage = np.ones((len(p_x), 1)), 0.0
     rate = utility(p_x, mechanism)
     upper = max(rate, table.entropy_x - value) if certified else table.entropy_x - table.information
-    return PerfectPrivacy(rate, upper, mechanism, mutual_information(a @ (p_x[:, None] * mechanism)), certified)
+    return PerfectPrivacy(rate, upper, mechanism, leakage, certified)
 
 
 def silent_columns(joint: Array, rate: float, time_limit: float, seed: int = 0) -> tuple[Array, Array]:
@@ -133,7 +141,9 @@ def _listed(polytope: SilentPolytope, p_x: Array) -> Silent:
         paying = np.argsort(reduced)[:500]
         paying = paying[reduced[paying] < -1e-13]
         if not len(paying) or columns.shape[1] > 50 * vertices.shape[1]:
-            return _used(columns, point.weights, point.value)
+            # No weights, whose sum is 1, cost less, whatever the solver's duals are.
+            least = float(point.duals @ p_x) + min(float(reduced.min()), 0.0) - ULPS * float(np.abs(point.duals) @ p_x)
+            return _used(columns, point.weights, least)
         master.add(heights[paying], vertices[:, paying])
         columns = np.concatenate([columns, vertices[:, paying]], axis=1)
 
