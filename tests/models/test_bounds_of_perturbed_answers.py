@@ -87,7 +87,7 @@ def test_the_funnel_is_bounded_rightly_whatever_solvers_answer(rules: str) -> No
         if set(found.ignored) <= set(right.ignored):
             assert found.upper >= right.lower - ROUNDING
         off = missed(found.mechanism, [(name, one) for name, one in model.constraints if name in found.counted], known)
-        assert not off or found.upper == problem.table.information and "no mechanism was found" in found.reason
+        assert not off or (found.upper == problem.table.information and "no mechanism was found" in found.reason)
         found.certificate.verify()
 
 

@@ -13,7 +13,6 @@ from cvxpriv.numerics.sizes import now
 
 from .bound_search import FLOOR, Found, value_of
 from .joint import joint as joint_block
-from .measured import Constraints
 from .priced_constraints import PricedConstraints, pricing_of
 from .problem import Problem
 from .starts import initial_state

@@ -293,7 +293,9 @@ def constrained_bound(
     return ConstrainedBound(ends, most, bool(asked.outputs) or not kept)
 
 
-def _repaired(mechanism: Array, telling: Array, problem: Problem, constraints: Sequence[tuple[str, Constraint]]) -> Array:
+def _repaired(
+    mechanism: Array, telling: Array, problem: Problem, constraints: Sequence[tuple[str, Constraint]]
+) -> Array:
     """The mechanism, moved until it satisfies the constraints, which treat all outputs alike, and carries the rate.
 
     With a chance the output is that of the mechanism that tells most, under symbols of its own: constraints on columns,
