@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from pkgutil import resolve_name
@@ -142,7 +143,8 @@ def _fitted(terminal: Terminal, carrier: FlightHolder, folder: Path, fit: Callab
             run = fit(save=folder / "state.npz", callback=lambda *_: interrupt.pressed)
         how = "done"
     finally:
-        carrier.close(how)
+        with suppress(KeyboardInterrupt):  # while a member that died is waited for: the run stands
+            carrier.close(how)
         if how == "failed":
             write_text(folder / "messages.csv", csv_text(carrier.log.frame()))
     tables = {"messages": carrier.log.frame(), "history": run.history.drop(columns="seconds", errors="ignore")}

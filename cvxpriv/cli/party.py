@@ -60,7 +60,7 @@ def serve_command(terminal: Terminal, /, source: str, join: str, folder: str, ou
     from cvxpriv.distributed.keys import keys_in
     from cvxpriv.errors import PartyError
 
-    keys, log, home = keys_in(folder), MessageLog(), Path(out)
+    keys, log, home, files = keys_in(folder), MessageLog(), Path(out), list[Path]()
     with terminal.phase("reading the table"):
         role, features = party_of(source, home, keys.alignment, **given)
     terminal.say(f"{keys.name} has {len(features)} encoded columns, and dials {join}.")
@@ -73,9 +73,10 @@ def serve_command(terminal: Terminal, /, source: str, join: str, folder: str, ou
             wait=given["wait"],
             log=log,
             joined=lambda: terminal.say("The label holder has admitted this party."),
+            kept=lambda: files.extend(write_own(role, features, log, home)),
         )
     finally:
-        files = write_own(role, features, log, home)
+        files = files or write_own(role, features, log, home)
     terminal.result({"party": keys.name, "ended": how, "files": [str(path) for path in files]})
     terminal.say(f"The run is {how}. Written to {home}/: {', '.join(path.name for path in files)}")
     if how != "done":

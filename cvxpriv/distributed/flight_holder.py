@@ -16,6 +16,7 @@ from typing import Any
 
 from cvxpriv.distributed.carriers import HOLDER, MessageLog, require_willing
 from cvxpriv.distributed.keys import Keys
+from cvxpriv.distributed.kinds import REFUSAL
 from cvxpriv.distributed.messages import Envelope, Message, Vocabulary
 from cvxpriv.errors import CvxprivError, DataError, MessageRefused, ModelError, PartyError, shown
 from cvxpriv.numerics.arguments import finite_double
@@ -27,7 +28,7 @@ except ImportError as error:
 
 #: The one action that is served, and how long a call without a request is held, in seconds.
 EXCHANGE, HOLD = "exchange", 5.0
-#: Seconds that parties are given to fetch the end of a run.
+#: Seconds that parties are given to fetch the end of a run that failed, and a server to end.
 FAREWELL = 1.0
 #: Longest time to wait for a party: a month.
 MOST_SECONDS = 30.0 * 86400.0
@@ -48,6 +49,7 @@ class _Seat:
     openings: list[Message] = field(default_factory=list)
     replaying: int = 0
     refused: str = ""
+    heard: bool = False
     left: bool = False
 
 
@@ -101,12 +103,13 @@ class FlightHolder:
         return answers
 
     def close(self, how: str = "done") -> None:
-        """See `Carrier`. Parties are given a moment to hear of it; none is waited for beyond that."""
+        """See `Carrier`. A party that died is waited for where the run is done, so that it comes back to its end."""
         with self._changed:
             self._ended = self._ended or how
             self._changed.notify_all()
             joined = [seat for seat in self._seats.values() if seat.session]
-            self._changed.wait_for(lambda: all(seat.left for seat in joined), FAREWELL)
+            longest = self.wait if self._ended == "done" else FAREWELL
+            self._changed.wait_for(lambda: all(seat.left for seat in joined), longest)
         closing = threading.Thread(target=self._server.shutdown, daemon=True)  # waits for a peer that never reads
         closing.start()
         closing.join(FAREWELL)
@@ -164,6 +167,7 @@ class FlightHolder:
         unanswered = [seat.asked] if seat.asked is not None and not seat.replaying else []
         waiting = [one for one in seat.pending if not any(one is opening for opening in seat.openings)]
         seat.hello, seat.session, seat.asked = hello, secrets.token_hex(16), None
+        seat.heard = seat.left = False
         seat.pending = deque([*seat.openings, *unanswered, *waiting])
         seat.replaying = len(seat.openings)
 
@@ -171,15 +175,15 @@ class FlightHolder:
         if seat.asked is None:
             raise MessageRefused(f"a message {answer.kind!r} was refused: nothing was asked")
         self.vocabulary.answers(answer, seat.asked)
-        seat.asked = None
-        if seat.replaying and answer.kind != "refusal":
+        seat.asked, seat.left = None, answer.kind == REFUSAL
+        if seat.replaying and not seat.left:
             seat.replaying -= 1
         else:
             seat.answer = answer
 
     def _next(self, seat: _Seat) -> Message:
-        if self._ended:
-            seat.left = True
+        if self._ended and not (seat.replaying and seat.pending):
+            seat.heard, seat.left = True, seat.heard  # it calls once more when it has kept what it has
             self._changed.notify_all()
             return Message("end", texts={"how": self._ended})
         if not seat.pending:

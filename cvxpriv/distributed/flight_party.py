@@ -27,6 +27,7 @@ def serve(
     wait: float = 60.0,
     log: MessageLog | None = None,
     joined: Callable[[], None] | None = None,
+    kept: Callable[[], None] | None = None,
 ) -> str:
     """Join a run, answer its messages until it ends, and return how it ended: "done" or "failed".
 
@@ -43,6 +44,9 @@ def serve(
     log : MessageLog, optional
     joined : callable, optional
         Called once, when the orchestrator has admitted the party.
+    kept : callable, optional
+        Called when the run has ended, to keep what the party has of it. The orchestrator waits until it is done: a
+        party that dies before comes back to the end of the run.
 
     Raises
     ------
@@ -64,6 +68,10 @@ def serve(
             while request.kind != "end":
                 lost = time.monotonic()
                 request = connection.call(_answer(role, request, connection))
+            if kept is not None:
+                kept()
+            with suppress(CvxprivError, flight.FlightError):  # whoever is no longer there need not know
+                connection.call(Message("poll"))
             return request.texts["how"]
         except (flight.FlightUnavailableError, flight.FlightTimedOutError) as error:
             if time.monotonic() - lost > wait:

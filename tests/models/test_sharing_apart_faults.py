@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -211,6 +212,46 @@ def test_a_party_comes_back_from_its_checkpoint_to_the_same_bits(
     expected = SharingApart(InProcess(alone, SPOKEN), labels).solve(max_iter=20)
     assert all(run.state[name].tobytes() == expected.state[name].tobytes() for name in run.state)
     assert run.kkt == expected.kkt
+
+
+@pytest.mark.parametrize("private", [False, True])
+def test_a_party_that_dies_at_the_end_comes_back_to_its_coefficients_and_its_ledger(
+    private: bool, team: Mapping[str, Keys], holder: FlightHolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has answered all, and dies before its files are written."""
+    monkeypatch.setattr(flight_holder, "FAREWELL", 0.1)
+    parts, labels = columns()
+    allowed = Allowance(exact=True, epsilon=1.0, bounds={"row_bound": 1.2})
+    lives, kept = list[SharingParty](), list[SharingParty]()
+
+    def live(keep: Callable[[], None]) -> None:
+        lives.append(SharingParty(parts["a"], allowed, folder=tmp_path / "a"))
+        serve(lives[-1], holder.address, team["a"], wait=1.0, kept=keep)
+
+    def die() -> None:
+        raise Killed
+
+    def work() -> None:
+        with suppress(Killed):
+            live(die)
+        time.sleep(0.3)
+        live(lambda: kept.append(lives[-1]))
+
+    threads = [threading.Thread(target=work)]
+    threads[0].start()
+    threads.append(reborn(lambda life: SharingParty(parts["b"], allowed), holder.address, team["b"]))
+    model = SharingApart(holder, labels, lam=5.0)
+    if private:
+        model.solve_private(epsilon=1.0, delta=1e-6, adjacency="replace-one", max_iter=3)
+    else:
+        model.solve(max_iter=3)
+    holder.close()
+    for thread in threads:
+        thread.join()
+    (last,) = kept
+    assert last.coefficients.tobytes() == lives[0].coefficients.tobytes()
+    assert last.ledger == lives[0].ledger
+    assert len(last.ledger) == (3 if private else 0)
 
 
 def test_a_private_party_that_dies_releases_each_pass_once(
