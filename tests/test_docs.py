@@ -8,10 +8,20 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import tomllib
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+
+import cvxpriv as cpv
+from cvxpriv.cli.consensus_nodes import NODES
+from cvxpriv.cli.main import main
+from cvxpriv.cli.members import MembersFile, Side
+from cvxpriv.cli.sharing_parties import PARTIES
+from cvxpriv.cli.sweep_plan import read_plan
 
 ROOT = Path(__file__).parents[1]
 _EXAMPLE = re.compile(r"```python\n(?P<code>.*?)```\n(?:\nprints\n\n```\n(?P<output>.*?)```)?", re.DOTALL)
@@ -76,6 +86,49 @@ def test_examples_fit_the_column_of_the_site() -> None:
         if len(line) > WIDEST
     ]
     assert wide == []
+
+
+def members(side: Side) -> Callable[[str], object]:
+    return lambda path: MembersFile.load(path, side, "cvxpriv")
+
+
+def groups_that_a_package_has(path: str) -> None:
+    theirs, shown = (
+        tomllib.loads(Path(name).read_text(encoding="utf-8"))["project"]["entry-points"]
+        for name in (ROOT / "tests/outside_package/pyproject.toml", path)
+    )
+    assert set(shown) <= set(theirs)
+
+
+#: What reads a TOML file that a page shows, by a text that is in files of its kind alone.
+READERS: dict[str, Callable[[str], object]] = {
+    'model = "PrivacyFunnel"': read_plan,
+    "classes = [": cpv.PublicSchema.load,
+    "parties = [": members(PARTIES),
+    "nodes = [": members(NODES),
+    "entry-points.": groups_that_a_package_has,
+}
+
+
+def test_files_that_pages_show_are_read(tmp_path: Path) -> None:
+    shown = [
+        text
+        for page in sorted((ROOT / "docs").rglob("*.md"))
+        for text in re.findall(r"```toml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    ]
+    assert len(shown) >= 6
+    for place, text in enumerate(shown):
+        (tmp_path / f"{place}.toml").write_text(text, encoding="utf-8")
+        (reader,) = (read for mark, read in READERS.items() if mark in text)
+        reader(str(tmp_path / f"{place}.toml"))
+
+
+def test_an_error_is_the_document_that_the_page_shows() -> None:
+    (shown,) = re.findall(r"```json\n(.*?)\n```", (ROOT / "docs/results.md").read_text(encoding="utf-8"))
+    printed = CliRunner().invoke(main, ["funnel", "heart-failure", "--rate", "2.0", "--json"]).stdout
+    begin, end = shown.split("...")
+    assert printed.startswith(begin)
+    assert printed.endswith(f"{end}\n")
 
 
 def test_pages_show_output() -> None:
