@@ -23,6 +23,7 @@ IN_SOURCE = (
         "docs/index.md",
         "docs/papers.json",
         "examples/formulations.py",
+        "conftest.py",
         "tests/test_house.py",
         "benchmarks/__main__.py",
     ),

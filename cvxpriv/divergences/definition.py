@@ -52,7 +52,7 @@ class FDivergence:
         1e-7 of the scale of f.
     expression : callable, optional
         Maps (P, Q), two cvxpy expressions of one shape, to (expression, constraints): the DCP form of sum p f(q/p).
-        Weights enter by homogeneity: pass W*P and W*Q. None: adaptive tangents replace it.
+        Weights enter by homogeneity: pass ``W*P`` and ``W*Q``. None: adaptive tangents replace it.
     formula : str
         f as text in t, for readers.
     at_zero : float, optional
