@@ -10,13 +10,12 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
+from cvxpriv.certify.written_out import REFERENCE, Written
 from cvxpriv.kkt.conic.cones.layout import KINDS
-from cvxpriv.kkt.conic.data import ConeData, extract
+from cvxpriv.kkt.conic.data import ConeData
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.solvers.registry import package_of
 
-REFERENCE = "CLARABEL"
-"""Whose cone program stands in the script of an answer that is stored, and that no solver gives again."""
 _VALUE = "value = float(SIGN * (0.5 * x @ (P @ x) + c @ x + d))"
 _TAIL = """
 given = {name: x[places] for name, places in VARIABLES.items()}
@@ -71,12 +70,12 @@ def script_of(problem: cp.Problem, solver: str, options: Mapping[str, Any] | Non
     `late`: A sentence on a search for a smaller problem that time ended.
     """
     stored = options is None
-    compiled = extract(problem, REFERENCE if stored else solver, options or {})
-    places = _places(problem, compiled)
+    written = Written.of(problem, REFERENCE if stored else solver, options or {})
+    compiled, places = written.compiled, written.places
     parts = [
         _heading(solver, trial, late),
         "\nimport numpy as np\nimport scipy.sparse as sp\nfrom numpy import inf, nan\n",
-        _data(compiled, options or {}),
+        _data(written, options or {}),
     ]
     if stored:
         parts.append(_recalled(compiled, places, trial))
@@ -111,7 +110,8 @@ def _versions(solver: str) -> str:
     return ", ".join(found)
 
 
-def _data(compiled: ConeData, options: Mapping[str, Any]) -> str:
+def _data(written: Written, options: Mapping[str, Any]) -> str:
+    compiled = written.compiled
     plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in options.items()}
     fields, layout = compiled.fields, compiled.fields["layout"]
     own = {kind: getattr(layout, kind) for kind in KINDS}
@@ -125,6 +125,7 @@ def _data(compiled: ConeData, options: Mapping[str, Any]) -> str:
             f"A = {_matrix(fields['A'])}",
             f"b = {_vector(fields['b'])}",
             f"cones = {cones!r}",
+            f"integers = {list(written.integers)!r}  # columns that are whole numbers",
             f"options = {plain!r}",
             "",
         ]
@@ -140,18 +141,6 @@ def _matrix(matrix: Any) -> str:
 
 def _vector(values: Array) -> str:
     return f"np.array({[float(value) for value in values]!r})"
-
-
-def _places(problem: cp.Problem, compiled: ConeData) -> dict[str, list[int]]:
-    """The columns of each of the problem's variables, column-major; those that have columns of their own."""
-    numbers = np.arange(compiled.fields["c"].size, dtype=float)
-    entries = compiled.variables(numbers) or {}
-    found = {}
-    for variable in problem.variables():
-        flat = entries.get(variable.id, np.array([np.nan])).ravel(order="F")
-        if flat.size == variable.size and np.isin(flat, numbers).all():
-            found[variable.name()] = [int(entry) for entry in flat]
-    return found
 
 
 def _flat(values: Mapping[str, Array] | None, places: Mapping[str, list[int]]) -> dict[str, list[float]]:
@@ -251,6 +240,8 @@ program.col_cost_, program.offset_ = c, d
 program.col_lower_, program.col_upper_ = np.full(c.size, -infinite), np.full(c.size, infinite)
 program.row_lower_ = np.where(np.arange(b.size) < cones["zero"], b, -infinite)
 program.row_upper_ = b
+kinds = highspy.HighsVarType
+program.integrality_ = [kinds.kInteger if k in integers else kinds.kContinuous for k in range(c.size)] * bool(integers)
 program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
 program.a_matrix_.start_, program.a_matrix_.index_, program.a_matrix_.value_ = A.indptr, A.indices, A.data
 model = highspy.HighsModel()
@@ -268,7 +259,7 @@ x = np.array(solver.getSolution().col_value)
 OTHER = """
 import cvxpy as cp
 
-variable = cp.Variable(c.size)
+variable = cp.Variable(c.size, integer=[tuple(integers)] if integers else False)
 slack, start, constraints = b - A @ variable, 0, []
 for kind, sizes in (("zero", [cones["zero"]]), ("nonneg", [cones["nonneg"]]), ("soc", cones["soc"])):
     for size in sizes:

@@ -20,6 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxpriv.certify.bug_scripts import Trial, script_of
+from cvxpriv.certify.written_out import Written
 from cvxpriv.errors import CvxprivError, ModelError
 from cvxpriv.kkt.conic.cones import ConeLayout, triangle_indices
 from cvxpriv.kkt.conic.cones.layout import KINDS
@@ -28,12 +29,13 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.files import PathLike
 
 
-def problem_of_program(program: ConeProgram) -> cp.Problem:
+def problem_of_program(program: ConeProgram, integers: Sequence[int] = ()) -> cp.Problem:
     """Return a cone program as a cvxpy problem of one variable ``x``, whose constraints are its blocks.
 
+    `integers`: Columns that are whole numbers.
     Raises ModelError: It has a power cone of more than three entries.
     """
-    x = cp.Variable(program.c.size, name="x")
+    x = cp.Variable(program.c.size, name="x", integer=[tuple(integers)] if integers else False)
     value = program.c @ x + program.d
     if program.P.nnz:
         value = value + cp.quad_form(x, cp.psd_wrap(program.P)) / 2
@@ -184,21 +186,31 @@ def bug_report(
 def _shrink_program(search: _Search, problem: cp.Problem, solver: str) -> bool:
     """Go on with the cone program, if it shows the bug as well; return False if it was tried and does not."""
     try:
-        program = ConeProgram.from_problem(problem, solver)
-        if not search.holds(partial(problem_of_program, program)):
+        written = Written.of(problem, solver, {})
+        program, whole = ConeProgram(**written.compiled.fields), written.integers
+        if not search.holds(partial(problem_of_program, program, whole)):
             return search.late
     except CvxprivError:
         return True
-    names = search.least(program.layout.names, lambda kept: problem_of_program(with_blocks(program, kept)))
+    names = search.least(program.layout.names, lambda kept: problem_of_program(with_blocks(program, kept), whole))
     fewer = with_blocks(program, names)
-    columns = search.least(range(fewer.c.size), lambda kept: problem_of_program(with_columns(fewer, kept)))
-    fewer = with_columns(fewer, columns)
-    names = search.least(fewer.layout.names, lambda kept: problem_of_program(with_blocks(fewer, kept)))
+
+    def of_columns(kept: Sequence[int]) -> cp.Problem:
+        return problem_of_program(with_columns(fewer, kept), _places_of(whole, kept))
+
+    columns = search.least(range(fewer.c.size), of_columns)
+    fewer, whole = with_columns(fewer, columns), _places_of(whole, columns)
+    names = search.least(fewer.layout.names, lambda kept: problem_of_program(with_blocks(fewer, kept), whole))
     fewer = with_blocks(fewer, names)
     for digits in DIGITS:
-        if search.holds(partial(problem_of_program, rounded(fewer, digits))):
+        if search.holds(partial(problem_of_program, rounded(fewer, digits), whole)):
             break
     return True
+
+
+def _places_of(whole: Sequence[int], kept: Sequence[int]) -> tuple[int, ...]:
+    """Where columns of whole numbers stand among those that are kept."""
+    return tuple(place for place, column in enumerate(sorted(kept)) if column in whole)
 
 
 class _Search:

@@ -65,6 +65,11 @@ class Case:
             values = _followed(*self.plain, values)
         return values if self.real is None else self.real.split(values)
 
+    @property
+    def whole(self) -> cp.Problem:
+        """The problem that solvers are asked: with its whole numbers, where it has any."""
+        return self.declare().problem if self.mixed is None else self.mixed.problem
+
     @cached_property
     def yardstick(self) -> Yardstick:
         """The yardstick that measures the answers."""

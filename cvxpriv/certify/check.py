@@ -126,11 +126,9 @@ class CrossCheck:
             known = ", ".join(f"{name}: {one.verdict}" for name, one in self.verdicts.items())
             raise ModelError(f"solver={solver!r} has no answer that is WRONG: there is no bug to report ({known})")
         wrong = next(one for one in self.cases if one.name == rows["case"].iloc[0])
-        if wrong.mixed is not None:
-            raise ModelError(f"{wrong.name} is mixed-integer, which is not shrunk: report the problem as it is written")
-        judge, options = self.task.judge(solver, wrong), self.task.options_of(solver)
+        judge, options = self.task.judge(solver, wrong), self.task.options_of(solver, wrong)
         with quiet(), values_kept(wrong):
-            return bug_report(wrong.declare().problem, solver, judge, options, seconds)
+            return bug_report(wrong.whole, solver, judge, options, seconds)
 
     @property
     def all_off(self) -> dict[str, str]:

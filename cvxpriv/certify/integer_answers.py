@@ -135,6 +135,26 @@ _OPEN = (cp.USER_LIMIT, cp.OPTIMAL_INACCURATE, cp.INFEASIBLE_INACCURATE, cp.UNBO
 """Statuses of a solve that a limit ended."""
 
 
+GAPS = frozenset(
+    ("mip_rel_gap", "mip_abs_gap", "mi_rel_eps", "mi_abs_eps", "limits/gap", "limits/absgap", "MIPGap", "MIPGapAbs")
+)
+"""Options of solvers by which a caller may ask for less."""
+
+
+def integer_options(solver: str, own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the whole option set of a mixed-integer solve, overridden by a caller's own."""
+    asked: dict[str, Any] = dict(OPTIONS.get(solver, {}))
+    for name, value in own.items():
+        asked[name] = {**asked[name], **value} if isinstance(asked.get(name), Mapping) else value
+    return asked
+
+
+def _accuracy(own: Mapping[str, Any]) -> float:
+    """Return the gap that a caller's own options ask for, where that is more than `ASKED`."""
+    parts = [part for value in own.values() if isinstance(value, Mapping) for part in value.items()]
+    return max([ASKED, *(float(value) for name, value in [*own.items(), *parts] if name in GAPS)])
+
+
 def integer_answer(case: Case, solver: str, own: Mapping[str, Any]) -> Answer:
     """Solve a mixed-integer case by one solver, and measure its answer."""
     mixed = _apart(case)
@@ -154,14 +174,12 @@ def integer_answer(case: Case, solver: str, own: Mapping[str, Any]) -> Answer:
             values = {name: by_twin[twin.id] for name, twin in names.items()}
             if all(value is not None for value in values.values()):
                 known |= measured(case, values, None)
-    return Answer(solver, attempt.status, ASKED, **known)
+    return Answer(solver, attempt.status, _accuracy(own), **known)
 
 
 def _attempted(problem: cp.Problem, solver: str, own: Mapping[str, Any]) -> Attempt:
     """One attempt of a solver within its limit; its message says where the limit ended it."""
-    asked: dict[str, Any] = dict(OPTIONS.get(solver, {}))
-    for name, value in own.items():
-        asked[name] = {**asked[name], **value} if isinstance(asked.get(name), Mapping) else value
+    asked = integer_options(solver, own)
     attempt = try_solver(problem, solver, deepcopy(asked), symbolic=False)
     if solver == "ECOS_BB" and attempt.status in _OPEN and "mi_max_iters" not in own:
         nodes = int(np.clip(FIRST * LIMIT / max(attempt.seconds, 1e-6), FIRST, 10_000))

@@ -95,7 +95,9 @@ def capable(problem: cp.Problem, names: Sequence[str] | None = None) -> tuple[tu
     `names`: None is every installed one; for a mixed-integer problem, every one that cvxpy finds here.
     Raises NoSolverTakes: None of them does.
     """
-    problem, mixed = cp.Problem(problem.objective, problem.constraints), problem.is_mixed_integer()
+    problem, sets = cp.Problem(problem.objective, problem.constraints), problem.constraints
+    # cvxpy does not count finite sets, and hands the relaxation to whatever takes it.
+    mixed = problem.is_mixed_integer() or any(isinstance(one, cp.FiniteSet) for one in sets)
     every = INSTALLED_MI_SOLVERS if mixed else installed()
     asked = every if names is None else names
     able = tuple(name for name in asked if _takes(problem, name))

@@ -13,7 +13,7 @@ from cvxpriv.certify.answers import CLAIMED, NAN, Answer, Context, Stored, conte
 from cvxpriv.certify.bug_scripts import Trial
 from cvxpriv.certify.cases import Case, case_of_problem, values_kept
 from cvxpriv.certify.contradictions import SEEN, settle
-from cvxpriv.certify.integer_answers import integer_answer, unproven, with_bounds
+from cvxpriv.certify.integer_answers import integer_answer, integer_options, unproven, with_bounds
 from cvxpriv.certify.interval_proofs import proof_of, with_proof
 from cvxpriv.certify.problem_checks import capable
 from cvxpriv.certify.proofs import Proofs
@@ -53,9 +53,7 @@ class Task:
         for case in cases:
             with values_kept(case):
                 found = self.claimed(case) + [self.answer(case, name) for name in asked[case.name][0]]
-                proofs = Proofs(case, self.place)
-                if case.mixed is not None:
-                    found, proofs = with_bounds(found, case, self.place)
+                found, proofs = self._proofs(case, found)
                 taken = reference_of(case, found, self.reference, self.place)
                 own = rows_of(case, found, taken, self.tolerances, proofs)
                 if self.proof == INTERVAL:
@@ -86,20 +84,28 @@ class Task:
 
         return judge
 
-    def options_of(self, solver: str) -> dict[str, Any] | None:
+    def _proofs(self, case: Case, found: list[Answer]) -> tuple[list[Answer], Proofs]:
+        """The answers, with the bound of branches where there are whole numbers, and proofs beside them."""
+        return (found, Proofs(case, self.place)) if case.mixed is None else with_bounds(found, case, self.place)
+
+    def options_of(self, solver: str, case: Case) -> dict[str, Any] | None:
         """The whole option set that a solver was given; None for an answer that nobody is asked for."""
         if solver in self.claims:
             return None
+        if case.mixed is not None:
+            return integer_options(solver, self.options.get(solver, {}))
         return solver_spec(solver).full_options(self.tolerance, self.options.get(solver, {}))
 
     def _trial(self, case: Case, solver: str) -> Trial:
         with values_kept(case):  # two other solvers, for the expected answer, are judged as well
-            others, _ = capable(case.declare().problem, [name for name in fallback_chain(None) if name != solver])
+            others, _ = capable(case.whole, fallback_chain(None) if case.mixed is None else None)
+            others = tuple(name for name in others if name != solver)
             witness = replace(self, tolerance=None, options={})  # the caller's options may be what made the lie
             found = self.claimed(case) + [self.answer(case, name) for name in self.solvers or ()]
             found += [witness.answer(case, name) for name in others[:2]]
+            found, proofs = self._proofs(case, found)
             taken = reference_of(case, found, None, self.place)
-            rows = rows_of(case, found, taken, self.tolerances, Proofs(case, self.place))
+            rows = rows_of(case, found, taken, self.tolerances, proofs)
         own, row = next(pair for pair in zip(found, rows, strict=True) if pair[0].solver == solver)
         right = [
             answer
@@ -123,7 +129,7 @@ class Task:
 
     def capable(self, case: Case) -> tuple[tuple[str, ...], dict[str, str]]:
         """The solvers that take a case, and why the others do not."""
-        return capable(case.declare().problem if case.mixed is None else case.mixed.problem, self.solvers)
+        return capable(case.whole, self.solvers)
 
     def claimed(self, case: Case) -> list[Answer]:
         """Answers that nobody is asked for: a closed form, and those that came with the question."""

@@ -21,6 +21,7 @@ from cvxpriv.certify.check import crosscheck
 from cvxpriv.certify.corpus.liars import LIARS, softmin
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt.conic.program import ConeProgram
+from cvxpriv.solvers.place import quiet
 
 SHOWN = "the bug is shown"
 TIGHT = {"eps_abs": 1e-12, "eps_rel": 1e-12, "max_iters": 100_000}
@@ -168,10 +169,52 @@ def test_there_is_no_report_of_an_answer_that_is_right() -> None:
         check.bug("CLARABEL")
     with pytest.raises(ModelError, match="has no answer that is WRONG"):
         check.bug("SCS")
-    n = cp.Variable(integer=True, name="n")
-    mixed = crosscheck(cp.Problem(cp.Minimize(n), [n >= 1]), ["HIGHS"], answers={"half": {n: 1.5}})
-    with pytest.raises(ModelError, match="mixed-integer, which is not shrunk"):
-        mixed.bug("half")
+
+
+def _whole() -> cp.Problem:
+    """Two whole numbers and a boolean one; best is 7 = 2 + 3 + 2."""
+    n, b = cp.Variable(2, integer=True, name="n"), cp.Variable(boolean=True, name="b")
+    return cp.Problem(cp.Maximize(cp.sum(n) + 2 * b), [n <= 3.7, n >= 0, b + n[0] <= 3.2])
+
+
+@pytest.mark.parametrize("solver", ["HIGHS", pytest.param("ECOS_BB", marks=pytest.mark.slow)])
+def test_the_script_of_a_mixed_integer_lie_asks_for_whole_numbers(solver: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lie(case: Any, asked: str, own: Any) -> Answer:
+        if asked != solver:
+            return honest(case, asked, own)
+        worse = solver_answers.claimed_answer(case, asked, {"n": [1, 1], "b": 1})
+        return replace(worse, status="optimal")
+
+    honest = task.integer_answer
+    monkeypatch.setattr(task, "integer_answer", lie)
+    then = Stored({"n": [2, 3], "b": 0}, asked=1e-8, solver="SCIP", version="9")
+    check = crosscheck(_whole(), [solver], answers={"then": then, "best": {"n": [2, 3], "b": 1}})
+    printed = _printed(check.bug(solver, seconds=0.0).script)  # the solver itself is right
+    assert re.search(r"value +given [67]\.\d+ +expected 7\.0", printed)
+    assert "is not shown" in printed
+    assert "claims optimal" in check.bug("then").script
+
+
+def test_a_mixed_integer_lie_is_shrunk_and_its_columns_stay_whole() -> None:
+    @quiet()
+    def stub(problem: cp.Problem) -> Trial:
+        value = cp.Problem(problem.objective, problem.constraints).solve(solver="HIGHS")
+        wrong = problem.is_mixed_integer() and 6 <= value < np.inf  # two whole numbers of at most 3.7
+        return Trial("WRONG" if wrong else "agrees", "a stub says so", "optimal", 0.0, None, 6.0, {})
+
+    report = bug_report(_whole(), "HIGHS", stub, {}, seconds=60.0)
+    assert report.problem.is_mixed_integer()
+    (x,) = report.problem.variables()
+    assert x.size == 2
+    assert "integers = [0" in report.script
+
+
+def test_an_entry_of_a_finite_set_is_written_in_no_script() -> None:
+    x = cp.Variable(name="x")
+    problem = cp.Problem(cp.Minimize(cp.square(x - 1.2)), [cp.FiniteSet(x, [0, 5])])
+    check = crosscheck(problem, ["SCIPY", "HIGHS", "ECOS_BB"], answers={"lie": {x: 5.0}})
+    with pytest.raises(ModelError, match="restricted to a set of values"):
+        check.bug("lie")
 
 
 @pytest.mark.parametrize("solver", ["CLARABEL", "SCS"])

@@ -13,8 +13,9 @@ import pytest
 from cvxpy.atoms.elementwise import logic
 
 from cvxpriv.certify import Stored
+from cvxpriv.certify.cases import case_of_problem
 from cvxpriv.certify.check import crosscheck
-from cvxpriv.certify.integer_answers import OPTIONS, branched
+from cvxpriv.certify.integer_answers import ASKED, OPTIONS, branched, integer_answer
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.kkt.integers import mixed_integer
 from cvxpriv.kkt.plain import real_form
@@ -240,3 +241,20 @@ def test_a_limit_that_ecos_bb_meets_without_a_point_is_no_claim(monkeypatch: pyt
     row = crosscheck(problem, ["ECOS_BB"]).table.iloc[0]
     assert (row["status"], row["verdict"]) == ("user_limit", "failed")
     assert "stopped at its limit" in row["reason"]
+
+
+def test_a_solver_that_is_asked_for_a_gap_is_held_to_that_gap() -> None:
+    case = case_of_problem("p", cp.Problem(cp.Maximize(cp.sum(cp.Variable(3, boolean=True)))))
+    options: list[tuple[str, dict[str, Any]]] = [
+        ("HIGHS", {"mip_rel_gap": 0.2}),
+        ("SCIPY", {"scipy_options": {"mip_rel_gap": 0.3}}),
+        ("HIGHS", {}),
+    ]
+    assert [integer_answer(case, *one).asked for one in options] == [0.2, 0.3, ASKED]
+
+
+def test_of_a_finite_set_only_solvers_of_whole_numbers_are_asked() -> None:
+    x = cp.Variable(name="x")
+    check = crosscheck(cp.Problem(cp.Minimize(cp.abs(x - 1.2)), [cp.FiniteSet(x, [0, 5])]))
+    assert "CLARABEL" not in check.verdicts
+    assert "agrees" in {one.verdict for one in check.verdicts.values()}
