@@ -209,7 +209,7 @@ def _shrink_program(search: _Search, problem: cp.Problem, solver: str) -> bool:
 
 
 def _places_of(whole: Sequence[int], kept: Sequence[int]) -> tuple[int, ...]:
-    """Where columns of whole numbers stand among those that are kept."""
+    """The places of columns of whole numbers among those that are kept."""
     return tuple(place for place, column in enumerate(sorted(kept)) if column in whole)
 
 

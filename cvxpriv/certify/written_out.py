@@ -15,7 +15,7 @@ from cvxpriv.kkt.coordinates import held
 from cvxpriv.kkt.integers import mixed_integer
 
 REFERENCE = "CLARABEL"
-"""Whose cone program stands in the script of an answer that is stored, or that is mixed-integer."""
+"""Solver whose cone program stands in the script of an answer that is stored, or that is mixed-integer."""
 
 
 @dataclass(frozen=True)
