@@ -56,7 +56,8 @@ def bounded_least_squares(
 
     def cost(y: Array) -> tuple[float, Array]:
         left = absorbed(g + M @ y, at_low, at_high)
-        return float(0.5 * left @ (squares * left)), left
+        with np.errstate(over="ignore"):  # squares of prices of 1e300 are infinite, and fit no worse for it
+            return float(0.5 * left @ (squares * left)), left
 
     value, left = cost(y)
     for _ in range(NEWTON_STEPS):

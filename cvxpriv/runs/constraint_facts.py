@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.blocks.declaration import Declaration, Known, with_constraint
+from cvxpriv.blocks.declaration import Constraint, Declaration, Known, with_constraint
 from cvxpriv.blocks.infeasibility import give_values
 from cvxpriv.constraints.ready import ReadyConstraint
 from cvxpriv.errors import ModelError, SolverFailure
@@ -22,22 +22,27 @@ from cvxpriv.tables.joint import JointTable
 from cvxpriv.tables.noisy_counts import nearest_shares
 
 Run = MechanismRun[Any, Any]
+Constraints = Sequence[tuple[str, Constraint]]
 
 
 def violations(run: Run) -> dict[str, float]:
-    """Return the amount by which a run's mechanism misses each of the user's constraints; 0 where it holds.
+    """Return the amount by which a run's mechanism misses each of the user's constraints; 0 where it holds."""
+    return violations_of(run.mechanism, run.constraints, Known.of_table(run.problem.table))
+
+
+def violations_of(mechanism: Array, constraints: Constraints, known: Known) -> dict[str, float]:
+    """Return the same of any mechanism, (|inputs|, |outputs|).
 
     A ready constraint has its own measure. Any other one is measured by the largest violation of its cvxpy constraints,
     where variables of its own have the values that miss it by the least.
     """
-    known = Known.of_table(run.problem.table)
     found = {}
-    for name, constraint in run.constraints:
+    for name, constraint in constraints:
         measure: Callable[[Array, Known], float] | None = getattr(constraint, "violation", None)
         if measure is not None:
-            found[name] = measure(run.mechanism, known)
+            found[name] = measure(mechanism, known)
         else:
-            bare = Declaration(cp.Minimize(0.0), {}, {}, mechanism=cp.Constant(run.mechanism), known=known)
+            bare = Declaration(cp.Minimize(0.0), {}, {}, mechanism=cp.Constant(mechanism), known=known)
             placed = with_constraint(bare, "mechanism", name, constraint)
             give_values(placed)
             found[name] = max(float(np.max(one.violation())) for one in placed.constraints.values())

@@ -198,5 +198,8 @@ def _remedy(attempts: Sequence[Attempt]) -> str:
             "no point meets the constraints: loosen one, or start elsewhere where they depend on values that are held"
         )
     if said == {cp.UNBOUNDED}:
-        return "the objective improves without end: add constraints that bound it"
+        return (
+            "to these solvers the objective improves without end: add constraints that bound it, or scale numbers that "
+            "are far from 1"
+        )
     return "loosen the tolerance or pass other solvers"

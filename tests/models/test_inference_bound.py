@@ -29,6 +29,7 @@ from cvxpriv import constraints, datasets
 from cvxpriv.bounds.any_conjugate import conjugate_of
 from cvxpriv.bounds.conjugates import closed_form
 from cvxpriv.bounds.merged_symbols import information_lost, merge, merged_table
+from cvxpriv.constraints.text import parse
 from cvxpriv.divergences import FDivergence, divergence
 from cvxpriv.errors import ModelError
 from cvxpriv.models import InferenceAsService
@@ -329,6 +330,17 @@ def test_a_newton_system_that_cannot_be_solved_ends_its_method_and_not_the_searc
     assert len(done) > steps
     assert 0.0 < found.lower <= found.upper
     assert run.objective <= found.upper
+
+
+@pytest.mark.parametrize(
+    ("rule", "beta"), [("ldp=1.0", 1e15), ("tv=0.2", 1e300), ("forbidden=0:1", 1e9), ("fixed=0:1:0.3", 1e15)]
+)
+def test_an_enormous_beta_under_constraints_leaves_exactly_nothing(rule: str, beta: float) -> None:
+    """Solvers call it unbounded, or make 1e283 nats of rounding."""
+    run = InferenceAsService(random_table(0, 3, 3), beta).constrain("rule", parse(rule)).solve()
+    assert run.converged
+    assert (run.objective, run.leakage) == (0.0, 0.0)
+    assert not run.missed
 
 
 def test_a_table_without_information_has_the_value_zero() -> None:

@@ -1,5 +1,6 @@
 """The way from starts to final states: one schedule, or the default's sequence of them."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -8,9 +9,10 @@ import numpy.typing as npt
 
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.blocks.engines import Engine
-from cvxpriv.constraints.gate import brought_inside
+from cvxpriv.constraints.gate import NO_MASS, brought_inside
 from cvxpriv.divergences.sides import slopes_of
 from cvxpriv.numerics.arrays import Array, Values, put, take
+from cvxpriv.runs.constraint_facts import violations_of
 from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.history import Context, History
 from cvxpriv.schedules.running import run
@@ -19,7 +21,7 @@ from cvxpriv.schedules.steps import Loop
 from . import algorithm, closed_form, kkt
 from .algorithm import AUTO
 from .measured import Constraints, Options, finished, objective
-from .problem import Problem
+from .problem import LARGEST_BETA, Problem
 from .starts import grid_start, initial_state, without_rare
 
 #: Mechanisms to start from, (starts, |Y|, |U|), and where each comes from.
@@ -36,6 +38,8 @@ KINKED_PASSES = 50
 SOLVER_PASSES = 20
 #: Values of F closer than this are one.
 SAME = 1e-12
+#: Rounding of a row, by which it may miss a constraint.
+ULPS = 1e-15
 #: Number of times the best start continues from pooled posteriors, and the least rise of F that counts.
 POOLINGS, RISE = 4, 1e-9
 
@@ -53,6 +57,10 @@ def solve_starts(
 
     `name`: The algorithm, or "" where the mechanisms are the answer as they are.
     """
+    if constraints and problem.beta > LARGEST_BETA:  # a solver would only add rounding
+        tame = replace(problem, beta=LARGEST_BETA)
+        found, context = solve_starts(tame, constraints, name, options, engine, callback, piece)
+        return settled(problem, silenced(problem, constraints, found), constraints), context
     mechanisms, origins = piece
     context = Context(engine, History(), callback, starts=np.arange(len(mechanisms)))
     state: Values = initial_state(problem, mechanisms)
@@ -66,6 +74,25 @@ def solve_starts(
             ends = state["mechanism"] if constraints else _stayed(problem, mechanisms, state["mechanism"])
             state = {**state, "mechanism": ends, "kept": ends}
     return settled(problem, state, constraints), context
+
+
+def silenced(problem: Problem, constraints: Constraints, state: Values) -> Values:
+    """Return the state with one row for everybody where that misses constraints by no more, and is worth as much.
+
+    Such a row tells nothing; leakage is not negative, whatever rounding makes of it.
+    """
+    known, found = Known.of_table(problem.table), state["mechanism"].copy()
+    for start, before in enumerate(state["mechanism"]):
+        allowed = violations_of(before, constraints, known)
+        worth = problem.accuracy(before) - problem.beta * max(problem.leakage(before), 0.0)
+        for light, row in itertools.product(NO_MASS, (problem.p_y @ before, *before)):
+            kept = np.where(row > light, row, 0.0)
+            silent = np.tile(kept / kept.sum(), (len(before), 1))
+            after = violations_of(silent, constraints, known)
+            if worth <= SAME and all(after[name] <= max(allowed[name], ULPS) for name in after):
+                found[start] = silent
+                break
+    return {**state, "mechanism": found, "kept": found}
 
 
 def _stayed(problem: Problem, before: Array, after: Array) -> Array:
