@@ -7,6 +7,7 @@ import sys
 
 import cvxpy as cp
 import numpy as np
+import pandas as pd  # noqa: F401, here, since pytester forgets what an inner run is the first to import
 import pytest
 
 from cvxpriv.certify.pytest_plugin import assert_solvers_agree
