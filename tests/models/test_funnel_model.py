@@ -147,7 +147,7 @@ def test_a_callback_ends_a_run_and_the_best_so_far_comes_back() -> None:
 def test_a_run_starts_from_a_mechanism_of_the_user_s() -> None:
     first = paper().solve(method="aem", starts=1)
     again = paper().solve(init=first.mechanism)
-    assert again.iterations <= 2
+    assert again.iterations <= 5 < first.iterations  # 2 or 3, by the rounding of the linear algebra
     assert again.leakage == pytest.approx(first.leakage, abs=1e-7)  # the tolerance of both runs
 
 
