@@ -26,7 +26,7 @@ from sklearn.linear_model import LogisticRegression
 from cvxpriv.errors import DataError
 from cvxpriv.models import ISTDP, ADMMSharing, InferenceAsService, PrivacyFunnel, RecycledADMM
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.tables.datasets import load_a9a, load_gisette_like
+from cvxpriv.tables.datasets import heart_failure, load_a9a, load_gisette_like
 
 Shard = tuple[Array, Array]
 #: Commands whose start is timed.
@@ -151,6 +151,23 @@ def mcp() -> None:
         print(f"{share}: {took:.1f} s, {run.iterations} passes, residual {run.kkt.largest:.1e}, {size} coefficients")
 
 
+def along() -> None:
+    """Twenty points of a curve, each from the one before, against each anew: seconds, and how far apart the answers."""
+    table, rates = heart_failure(), [place / 20 for place in range(1, 21)]
+    anew, runs = seconds(lambda: [PrivacyFunnel(table, rate).solve(gap=1e-6) for rate in rates])
+    warm, curve = seconds(lambda: PrivacyFunnel(table, 1.0).curve(rates, certified=True, gap=1e-6))
+    leakage = curve["leakage"] - [run.leakage for run in runs]
+    ((x, y),) = dealt(1, 400, 2000)
+    most = ISTDP(x, y, penalty="mcp:0.1:3").lambda_max
+    weights = np.geomspace(most, 0.1 * most, 20).tolist()
+    fits, each = seconds(lambda: [ISTDP(x, y, penalty=f"mcp:{weight!r}:3").solve() for weight in weights])
+    path, steps = seconds(lambda: ISTDP(x, y, penalty="mcp:0.1:3").path(weights))
+    objective = steps["objective"].to_numpy() - [run.objective for run in each]
+    for name, one, other, apart in (("funnel", anew, warm, leakage), ("sparse, MCP", fits, path, objective)):
+        span = f"{apart.min():.1e} to {apart.max():.1e}"
+        print(f"{name}: {one:.2f} s anew, {other:.2f} s along; along it is {span} above")
+
+
 def random_normal(random: np.random.Generator) -> Callable[..., Array]:
     """Return a sampler of normal numbers that takes its count by the name of `size`."""
     return lambda size: random.normal(size=size)
@@ -228,7 +245,7 @@ GROWING: tuple[tuple[str, tuple[int, ...], Callable[[int], Callable[[], Any]]], 
 
 def main() -> None:
     """Print every measurement."""
-    for work in (sharing, consensus, mcp, start, growth):
+    for work in (sharing, consensus, mcp, along, start, growth):
         print(f"\n# {work.__doc__}")
         work()
 
