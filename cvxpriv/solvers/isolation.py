@@ -17,9 +17,11 @@ import time
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, Any, TypeVar, cast
 
-from cvxpriv.errors import ModelError
+from cvxpriv.errors import CvxprivError, ModelError, SolverFailure
+
+Result = TypeVar("Result")
 
 TIME_LIMIT = 300.0
 """Default time limit in seconds. The start of a process takes about two seconds, which do not count."""
@@ -63,6 +65,33 @@ def isolated(function: Callable[..., Any], *arguments: Any, time_limit: float | 
         return worker.call(function, *arguments, time_limit=time_limit)
     finally:
         worker.close()
+
+
+def answered_apart(what: str, function: Callable[..., Result], *arguments: Any, seconds: float) -> Result:
+    """Return what a function returns in a process of its own, or raise its typed error here.
+
+    `what`: Its name in messages.
+    `seconds`: After them it is ended, wherever it stands.
+
+    Raises SolverFailure: It did not return in time, or its process ended.
+
+    >>> answered_apart("the sum", sum, (1, 2), seconds=60.0)
+    3
+    """
+    ending = isolated(_typed, function, arguments, time_limit=seconds)
+    if ending.status != "returned":
+        raise SolverFailure(f"{what} did not come from its process: {ending.error}; raise isolate, or leave it out")
+    if isinstance(ending.value, CvxprivError):
+        raise ending.value
+    return cast(Result, ending.value)
+
+
+def _typed(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    """What the function returns, or its typed error."""
+    try:
+        return function(*arguments)
+    except CvxprivError as error:
+        return error
 
 
 class Worker:

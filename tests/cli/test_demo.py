@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
+import signal
+import time
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from click.testing import Result
@@ -95,3 +100,27 @@ def test_an_unknown_table_is_refused(run: Run) -> None:
 def test_a_folder_that_cannot_be_made_is_refused(run: Run) -> None:
     Path("file").touch()
     assert "is no folder" in one_error_line(run("demo", "--out", "file"))
+
+
+@pytest.mark.slow
+def test_a_killed_demo_leaves_the_old_set_or_the_new_one(shown: tuple[Result, Path], tmp_path: Path) -> None:
+    out, rng, caught = tmp_path / "o", np.random.default_rng(0), 0
+    shutil.copytree(shown[1], out)
+    for _ in range(12):
+        process, ended = os.fork(), (0, 0)
+        if process == 0:
+            try:
+                run_in(tmp_path, "demo", "--out", "o", "--quiet")
+            finally:
+                os._exit(0)
+        while ended[0] == 0 and not list(tmp_path.glob(".*")):  # its stage stands beside the folder
+            time.sleep(0.001)
+            ended = os.waitpid(process, os.WNOHANG)
+        if ended[0] == 0:
+            time.sleep(float(rng.uniform(0.0, 0.03)))
+            os.kill(process, signal.SIGKILL)
+            caught += os.WIFSIGNALED(os.waitpid(process, 0)[1])
+        assert len(require_whole(out)) == len(require_whole(shown[1]))
+    assert caught >= 6
+    assert run_in(tmp_path, "demo", "--out", "o", "--quiet").exit_code == 0
+    assert not list(tmp_path.glob(".*"))

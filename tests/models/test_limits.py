@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ from cvxpriv_models.inference_service.joint import joint
 
 import cvxpriv as cpv
 from cvxpriv.blocks.engines import DCP, ENGINES, Checked, Elsewhere
+from cvxpriv.divergences import FDivergence
 from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.models import ISTDP, ADMMSharing, InferenceAsService, PrivacyFunnel, RecycledADMM
 from cvxpriv.numerics.sizes import now, until
@@ -221,3 +223,22 @@ def test_what_is_solved_in_another_process_is_the_same(engine: str) -> None:
     assert np.array_equal(here.mechanism, there.mechanism)
     together = MODELS["funnel"](**{**options, "starts": 2}, isolate=60.0, n_jobs=2)  # the worker is not sent along
     assert np.array_equal(together.mechanism, MODELS["funnel"](**{**options, "starts": 2}).mechanism)
+
+
+@pytest.mark.slow
+def test_a_bound_that_does_not_return_is_ended_and_one_that_does_is_the_same() -> None:
+    here = os.getpid()
+
+    def hanging(t: Any) -> Any:
+        time.sleep(0.0 if os.getpid() == here else 60.0)
+        return (t - 1.0) ** 2
+
+    model = InferenceAsService(TABLE, 0.5, divergence=FDivergence("slow", f=hanging))
+    begun = time.monotonic()
+    with pytest.raises(SolverFailure, match="the bound did not come from its process: .*raise isolate"):
+        model.bound(time_limit=1.0, isolate=1.0)
+    assert time.monotonic() - begun < 60.0
+    funnel = PrivacyFunnel(TABLE, 0.8)
+    assert funnel.bound(isolate=60.0).lower == funnel.bound().lower
+    with pytest.raises(ModelError, match="no mechanism that satisfies them tells"):
+        funnel.constrain("dp", cpv.constraints.local_differential_privacy(0.1)).bound(isolate=60.0)

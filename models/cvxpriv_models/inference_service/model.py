@@ -29,6 +29,7 @@ from cvxpriv.runs.mechanism_model import CurvePoints, MechanismModel, curve_poin
 from cvxpriv.runs.options import declared
 from cvxpriv.runs.sides import Sides
 from cvxpriv.schedules.problem_starts import run_each
+from cvxpriv.solvers.isolation import answered_apart
 from cvxpriv.tables.arrays import given_count
 from cvxpriv.tables.joint import JointTable
 
@@ -350,13 +351,24 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         return COLUMNS if smooth and room and near and set(proved.ignored) <= {"size_u"} else AUTO
 
     @declared
-    def bound(self, *, gap: options.Gap = 1e-6, time_limit: options.TimeLimit = 60.0) -> ServiceBound:
+    def bound(
+        self, *, gap: options.Gap = 1e-6, time_limit: options.TimeLimit = 60.0, isolate: shared.Isolate = None
+    ) -> ServiceBound:
         """Bound the best objective from both sides, with a certificate that needs no solver.
 
         No mechanism is worth more than `upper`; a floor or a limit on |U| only lower the optimum, and `mechanism`,
         which is worth `lower`, ignores them. Constraints that are sums over outputs are part of both bounds; which are
-        not, and why, is in `left_out`: `upper` holds with them too.
+        not, and why, is in `left_out`: `upper` holds with them too. With `isolate` the search is made in a process of
+        its own, which is ended after so many seconds whatever a solver does there.
+
+        Raises
+        ------
+        SolverFailure
+            The process of `isolate` did not answer.
         """
+        if isolate is not None:
+            again = {"gap": gap, "time_limit": time_limit}
+            return answered_apart("the bound", partial(self.bound, **again), seconds=isolate)
         return bound(self.problem, gap=gap, time_limit=time_limit, constraints=self.constraints)
 
     @declared

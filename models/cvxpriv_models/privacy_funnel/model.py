@@ -28,6 +28,7 @@ from cvxpriv.runs.options import Option, declared
 from cvxpriv.runs.sides import Sides
 from cvxpriv.schedules.history import Context
 from cvxpriv.schedules.problem_starts import pieces, run_each
+from cvxpriv.solvers.isolation import answered_apart
 from cvxpriv.tables.arrays import given_count
 from cvxpriv.tables.joint import JointTable
 
@@ -292,19 +293,25 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         return method or ("ccp" if self.constraints else COLUMNS if plain else "aem")
 
     @declared
-    def bound(self, *, gap: Gap = 1e-6, time_limit: TimeLimit = 60.0) -> FunnelBound:
+    def bound(self, *, gap: Gap = 1e-6, time_limit: TimeLimit = 60.0, isolate: shared.Isolate = None) -> FunnelBound:
         """Bound the least leakage at the rate from both sides, with a certificate that needs no solver.
 
         With constraints `lower` counts those that `counted` names: on tables small enough, all ready ones but floors,
         fixed cells, and those on the order or the distribution of outputs. It holds with the others too, which
         `ignored` names. `mechanism` leaks `upper`; it satisfies the counted constraints, unless `reason` says that
-        none was found that does: `upper` is then I(S;X).
+        none was found that does: `upper` is then I(S;X). With `isolate` the search is made in a process of its own,
+        which is ended after so many seconds whatever a solver does there.
 
         Raises
         ------
         ModelError
             The constraints let no mechanism carry the rate.
+        SolverFailure
+            The process of `isolate` did not answer.
         """
+        if isolate is not None:
+            again = {"gap": gap, "time_limit": time_limit}
+            return answered_apart("the bound", partial(self.bound, **again), seconds=isolate)
         if not self.constraints:
             return bound(self.problem.table, self.problem.rate, gap, time_limit)
         return bound_under(self.problem, self.constraints, gap, time_limit)[0]
