@@ -87,7 +87,7 @@ def answered_apart(what: str, function: Callable[..., Result], *arguments: Any, 
 
 
 def _typed(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    """What the function returns, or its typed error."""
+    """Return a function's result, or its typed error."""
     try:
         return function(*arguments)
     except CvxprivError as error:
