@@ -12,19 +12,16 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
-from cvxpy.constraints.nonpos import Inequality, NonNeg, NonPos
-from cvxpy.constraints.zero import Equality, Zero
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.blocks.differences import Tangents
-from cvxpriv.blocks.parts import label, named
+from cvxpriv.blocks.parts import PRICE, label, loosened, named, priced
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array, Values
 
-#: The state's entries for the price of a unit of slack, for the slack of all constraints together, and for the weight
-#: of the distance from the point.
-PRICE, SLACK, WEIGHT = "price of slack", "slack", "weight of distance"
+#: The state's entries for the slack of all constraints together, and for the weight of the distance from the point.
+SLACK, WEIGHT = "slack", "weight of distance"
 
 
 @dataclass(eq=False)
@@ -65,17 +62,16 @@ class Convexified:
             constraints |= self._taken(name, lambda one=one, name=name: dict(self._convex(one, name)))
         constraints |= {f"domain[{k}]": one for k, one in enumerate(self.tangents.domains)}
         parameters = dict(self.tangents.parameters)
-        if self.slacks:
-            parameters[PRICE] = cp.Parameter(name=PRICE, nonneg=True)
-            cost = parameters[PRICE] * sum(cp.sum(one) for one in self.slacks.values())
-            value = value + cost if isinstance(objective, cp.Minimize) else value - cost
         if self.near:
             root = parameters[WEIGHT] = cp.Parameter(name=WEIGHT, nonneg=True)
             centres = {_centre(name): cp.Parameter(one.shape, name=_centre(name)) for name, one in names.items()}
             parameters |= centres
             away = sum(cp.sum_squares(root * one - centres[_centre(name)]) for name, one in names.items())
             value = value + away if isinstance(objective, cp.Minimize) else value - away
-        return Declaration(type(objective)(value), constraints, {**names, **self.slacks}, parameters, generated=True)
+        final = type(objective)(value)
+        if self.slacks:
+            final, parameters[PRICE] = priced(final, self.slacks)
+        return Declaration(final, constraints, {**names, **self.slacks}, parameters, generated=True)
 
     def values(self, view: Values) -> dict[str, Array]:
         """Return the Parameters' values: the tangents at a view, and the price of slack."""
@@ -123,22 +119,13 @@ class Convexified:
         if one.is_dcp():
             yield name, one
             return
-        if isinstance(one, Inequality | NonPos):
-            sides = {name: one.expr}
-        elif isinstance(one, NonNeg):
-            sides = {name: -one.expr}
-        elif isinstance(one, Equality | Zero):
-            sides = {f"{name}, at most": one.expr, f"{name}, at least": -one.expr}
+        loose = loosened(one, name, self.tangents.above, self.slacks if self.slack else None)
+        if loose is not None and not (self.bounding and isinstance(one, cp.constraints.PSD)):
+            yield from loose.items()
         elif not self.bounding:
             yield name, one.copy([self.tangents.above(part) for part in one.args])
-            return
         else:
             raise ModelError(f"{str(one)[:100]} is not DCP, and no inequality or equality that tangents can replace")
-        most: Any = 0.0
-        if self.slack:
-            most = self.slacks[f"slack of {name}"] = cp.Variable(one.expr.shape, nonneg=True, name=f"slack of {name}")
-        for side, expression in sides.items():
-            yield side, self.tangents.above(expression) <= most
 
 
 def _centre(name: str) -> str:

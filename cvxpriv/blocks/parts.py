@@ -9,13 +9,16 @@ A problem with complex numbers becomes one of real variables: z is `z.real` + i 
 The products that make a problem multi-convex stay products, so a block that is convex in z is convex in its two parts.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
 from cvxpy.atoms.affine.upper_tri import vec_to_upper_tri
+from cvxpy.constraints.nonpos import Inequality, NonNeg, NonPos
+from cvxpy.constraints.psd import PSD
+from cvxpy.constraints.zero import Equality, Zero
 from cvxpy.reductions.complex2real.complex2real import Complex2Real
 
 from cvxpriv.blocks.block import Block
@@ -89,6 +92,8 @@ def in_real_parts(problem: cp.Problem, group: cp.Variable | Iterable[cp.Variable
 
 
 Names = Mapping[str, cp.Variable]
+#: The state's entry for the price of a unit of slack.
+PRICE = "price of slack"
 
 
 @dataclass(eq=False)
@@ -103,12 +108,15 @@ class Part:
         The variables that it solves for, and the fixed ones.
     parameters : mapping of str to (cvxpy.Parameter, cvxpy.Expression)
         Each Parameter with the expression of the fixed variables that it replaces.
+    slack : bool
+        Whether constraints of the whole problem that are not convex may be violated at a price.
     """
 
     problem: cp.Problem
     own: Names
     others: Names
     parameters: dict[str, tuple[cp.Parameter, cp.Expression]] = field(default_factory=dict)
+    slack: bool = False
     _seen: dict[int, Any] = field(default_factory=dict)
 
     @property
@@ -120,19 +128,19 @@ class Part:
         """Return the problem in the own variables; constraints on the others alone are left out."""
         self.parameters, self._seen = {}, {}
         objective = type(self.problem.objective)(self._rewritten(self.problem.objective.args[0]))
-        constraints = {
-            label(one, place): one.copy([self._rewritten(part) for part in one.args])
-            for place, one in enumerate(self.problem.constraints)
-            if self._moves(one)
-        }
-        used = cp.Problem(objective, list(constraints.values())).variables()
-        return Declaration(
-            objective=objective,
-            constraints=constraints,
-            variables={name: one for name, one in self.own.items() if one.id in {other.id for other in used}},
-            parameters={name: parameter for name, (parameter, _) in self.parameters.items()},
-            generated=True,
-        )
+        constraints: dict[str, cp.Constraint] = {}
+        slacks: dict[str, cp.Variable] = {}
+        for place, one in enumerate(self.problem.constraints):
+            name = label(one, place)
+            loose = loosened(one, name, self._rewritten, slacks) if self.slack and not one.is_dcp() else None
+            if self._moves(one):
+                constraints |= loose or {name: one.copy([self._rewritten(part) for part in one.args])}
+        used = {one.id for one in cp.Problem(objective, list(constraints.values())).variables()}
+        parameters = {name: parameter for name, (parameter, _) in self.parameters.items()}
+        if slacks := {name: one for name, one in slacks.items() if one.id in used}:
+            objective, parameters[PRICE] = priced(objective, slacks)
+        own = {name: one for name, one in self.own.items() if one.id in used}
+        return Declaration(objective, constraints, {**own, **slacks}, parameters, generated=True)
 
     def values(self, view: Values) -> dict[str, Array]:
         """Return the Parameters' values at the fixed variables' values in a view."""
@@ -146,7 +154,7 @@ class Part:
                     f"block {self.name!r}: {str(expression)[:100]} is not finite at the values of the others"
                 )
             found[name] = value
-        return found
+        return {**found, PRICE: np.asarray(view[PRICE], dtype=float)} if PRICE in view else found
 
     def block(self) -> Block:
         """Return the block."""
@@ -157,7 +165,9 @@ class Part:
 
         return Block(
             name=self.name,
-            reads=frozenset(self.others or kept),  # one block of all variables still has a number of starts
+            reads=frozenset(
+                [*(self.others or kept), *([PRICE] if self.slack else [])]
+            ),  # one block of all variables still has a number of starts
             writes=frozenset(kept),
             declare=lambda _: self.declaration(),
             parameters=self.values,
@@ -185,6 +195,42 @@ class Part:
             self.parameters[name] = (parameter, part)
             return parameter
         return part if isinstance(part, cp.Variable) else part.copy([self._rewritten(one) for one in part.args])
+
+
+def loosened(
+    one: cp.Constraint, name: str, bounded: Callable[[Any], Any], slacks: dict[str, cp.Variable] | None
+) -> dict[str, cp.Constraint] | None:
+    """Return the constraints that stand for one with each expression `bounded`; None for another kind of constraint.
+
+    `slacks`: Where slack goes that lets them be violated; None for none.
+    """
+
+    def most(shape: tuple[int, ...]) -> Any:
+        if slacks is None:
+            return 0.0
+        slacks[f"slack of {name}"] = added = cp.Variable(shape, nonneg=True, name=f"slack of {name}")
+        return added
+
+    if isinstance(one, Inequality | NonPos):
+        return {name: bounded(one.expr) <= most(one.expr.shape)}
+    if isinstance(one, NonNeg):
+        return {name: bounded(-one.expr) <= most(one.expr.shape)}
+    if isinstance(one, Equality | Zero):
+        added = most(one.expr.shape)
+        sides = {f"{name}, at most": one.expr, f"{name}, at least": -one.expr}
+        return {side: bounded(expression) <= added for side, expression in sides.items()}
+    if isinstance(one, PSD) and slacks is not None:
+        return {name: bounded(one.args[0]) + most(()) * np.eye(one.args[0].shape[0]) >> 0}
+    return None
+
+
+def priced(
+    objective: cp.Minimize | cp.Maximize, slacks: Mapping[str, cp.Variable]
+) -> tuple[cp.Minimize | cp.Maximize, cp.Parameter]:
+    """Return an objective with the cost of slack, and the Parameter of its price."""
+    price = cp.Parameter(name=PRICE, nonneg=True)
+    cost = price * sum(cp.sum(one) for one in slacks.values())
+    return type(objective)(objective.args[0] + (cost if isinstance(objective, cp.Minimize) else -cost)), price
 
 
 def sign_of(part: Any) -> dict[str, bool]:
@@ -237,8 +283,8 @@ def named(problem: cp.Problem) -> dict[str, cp.Variable]:
     return names
 
 
-def parts_of_problem(problem: cp.Problem, groups: Sequence[Sequence[cp.Variable]]) -> list[Part]:
-    """Return the parts of a problem, each convex while the other variables are fixed.
+def parts_of_problem(problem: cp.Problem, groups: Sequence[Sequence[cp.Variable]], slack: bool = False) -> list[Part]:
+    """Return the parts of a problem, each convex while the other variables are fixed; `slack`: see `Part`.
 
     >>> w, h = cp.Variable(name="w"), cp.Variable(name="h")
     >>> [part.name for part in parts_of_problem(cp.Problem(cp.Minimize(cp.square(w * h - 1))), [[w], [h]])]
@@ -253,7 +299,7 @@ def parts_of_problem(problem: cp.Problem, groups: Sequence[Sequence[cp.Variable]
         if not members or strange:
             raise ModelError(f"blocks: {strange or 'an empty one'}: each is a list of variables of the problem")
         own = {known[one.id]: one for one in members}
-        parts.append(Part(problem, own, {name: one for name, one in names.items() if name not in own}))
+        parts.append(Part(problem, own, {name: one for name, one in names.items() if name not in own}, slack=slack))
     if missing := set(names) - {name for part in parts for name in part.own}:
         raise ModelError(f"blocks: {', '.join(sorted(missing))} is in none: give each variable a block")
     for part in parts:

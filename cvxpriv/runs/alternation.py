@@ -24,7 +24,7 @@ from cvxpriv.numerics.sizes import of_problem, require_feasible
 from cvxpriv.runs.problem_run import ProblemRun, unfinished
 from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.alternation import figures
-from cvxpriv.schedules.history import AnyOf, Below, Context, History, Moved
+from cvxpriv.schedules.history import AnyOf, Below, Context, History
 from cvxpriv.schedules.joint import Together
 from cvxpriv.schedules.problem_starts import Init, given_starts, run_pieces, starting_points
 from cvxpriv.schedules.running import run
@@ -37,6 +37,7 @@ HELD = (
     "blocks hold each other by a constraint or a kink that they share, and no step of all together is better: join "
     "them, or start elsewhere"
 )
+FAR = "infeasible: stands still where a constraint is violated by {:.1e}; start elsewhere"
 #: A start is at the solver's floor where in so many passes the objective moved by at most the second number, relative,
 #: and the residual did not fall below this share of what it was.
 PATIENCE, STANDS, FALLS = 50, 1e-8, 0.9
@@ -106,6 +107,7 @@ def alternate(
     """Alternate over blocks in each of which a problem is convex while the others are fixed; return the best start.
 
     Each block is checked to be convex and compiled once; each expression of the other variables becomes one Parameter.
+    Constraints that are not convex in all variables may be violated on the way, at a price that grows while they are.
     Where passes are slow, or blocks hold each other, steps of all together are taken (`cvxpriv.schedules.joint`). A
     start has converged where the exact residual of the whole problem is within `tol`, not where the blocks no longer
     move: one that comes no nearer, or that a solver's accuracy keeps from it, ends there and says so.
@@ -144,7 +146,7 @@ def alternate(
     ------
     ModelError
         A block is not convex (the message gives the reason), an argument is out of range, or a start cannot meet the
-        constraints.
+        convex constraints.
     SolverFailure
         No solver of the chain solves a block.
     Disagreement
@@ -181,6 +183,8 @@ def alternate(
     measured = figures(problem)(stack([dict(one) for one in states]))
     converged = measured["kkt"] <= tol
     ends = [how for *_, several in done for how in several]
+    missed = measured["violation"]
+    ends = [FAR.format(far) if how == HELD and far > tol else how for how, far in zip(ends, missed, strict=True)]
     table = pd.DataFrame(
         {
             "origin": origins,
@@ -206,13 +210,14 @@ def _from_starts(
 ) -> tuple[Values, Context, list[str]]:
     """Alternate from some starts, on a new copy of the problem: one that solvers have touched cannot be sent."""
     problem = cp.Problem(objective, list(constraints))
-    parts: list[Part] = parts_of_problem(problem, groups)
+    loose = not updates and not all(one.is_dcp() for one in constraints)
+    parts: list[Part] = parts_of_problem(problem, groups, slack=loose)
     blocks = [_with_update(part.block(), updates.get(part.name)) for part in parts]
     context = Context(engine, History(), callback, starts=np.arange(len(starts)))
     floor = _Floor(context)
-    stop = AnyOf((Below("kkt", tol), Moved(None, STILL * tol), floor))
     solved = engine.name != "closed_form" or any(one.direct is None for one in blocks)  # exact passes are cheaper
-    together = Together(problem, figures(problem), context, tol, STILL * tol, solved)
+    together = Together(problem, figures(problem), context, tol, STILL * tol, solved, loose)
+    stop = AnyOf((Below("kkt", tol), together.stands, floor))
     loop = Loop(Sweep(blocks), stop, max_iter, together.figures, accelerate=together, name=KIND)
     state = run(loop, stack([dict(one) for one in starts]), context)
     return state, context, _ends(context, floor.reached)

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cvxpriv.blocks.block import Block
-from cvxpriv.blocks.convexified import PRICE, SLACK, Convexified
+from cvxpriv.blocks.convexified import SLACK, Convexified
 from cvxpriv.blocks.engines import Engine, Outcome, Until
-from cvxpriv.blocks.parts import RealProblem, named
+from cvxpriv.blocks.parts import PRICE, RealProblem, named
 from cvxpriv.errors import DataError, SolverFailure
 from cvxpriv.kkt import proximal_step
 from cvxpriv.numerics.arrays import Array, Values, single, starts_in
