@@ -27,6 +27,8 @@ ELSEWHERE = {
     "changelog.md": "CHANGELOG.md",
     "gallery.md": "examples/papers/README.md",
 }
+#: The page that shows what stands in a file.
+PAGES = {source: page for page, source in ELSEWHERE.items()} | {"docs/status.toml": "status.md"}
 _EQUATION = re.compile(r'<(?P<tag>span|div) class="arithmatex">\\[(\[](?P<tex>.*?)\\[)\]]</(?P=tag)>', re.DOTALL)
 _CODE = re.compile(r"<code.*?</code>", re.DOTALL)
 _TEX = re.compile(r"\\[a-zA-Z]{2,}")
@@ -110,8 +112,7 @@ def _relinked(text: str, folder: str) -> str:
 
     def moved(found: re.Match[str]) -> str:
         target = posixpath.normpath(posixpath.join(folder, found["to"]))
-        pages = {source: page for page, source in ELSEWHERE.items()}
-        inside = pages.get(target) or (posixpath.relpath(target, "docs") if target.startswith("docs/") else "")
+        inside = PAGES.get(target) or (posixpath.relpath(target, "docs") if target.startswith("docs/") else "")
         return f"]({inside}{found['anchor'] or ''})" if inside else f"]({posixpath.relpath(target, 'docs')})"
 
     return _LINK.sub(moved, text)
@@ -119,9 +120,8 @@ def _relinked(text: str, folder: str) -> str:
 
 def _kept(found: re.Match[str], folder: str) -> str:
     target = posixpath.normpath(posixpath.join(folder, found["to"]))
-    pages = {source: page for page, source in ELSEWHERE.items()}
-    if target in pages:
-        return f"]({posixpath.relpath(posixpath.join('docs', pages[target]), folder)}{found['anchor'] or ''})"
+    if target in PAGES:
+        return f"]({posixpath.relpath(posixpath.join('docs', PAGES[target]), folder)}{found['anchor'] or ''})"
     if target.startswith("docs/"):
         return found[0]
     return f"](https://github.com/cvxpriv/cvxpriv/blob/main/{target}{found['anchor'] or ''})"
