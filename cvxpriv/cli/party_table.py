@@ -58,54 +58,47 @@ def party_of(source: str, home: Path, secret: bytes, **given: Any) -> tuple[Any,
     if (given.get("label") is not None) != apart.labelled:
         need = "needs --label: its parties hold rows" if apart.labelled else "goes without --label: the holder has it"
         raise ModelError(f"--model {given['model_name']} {need}")
-    if apart.labelled:
-        return _node_of(apart, frame, home, given)
-    identifier = given["identifier"]
-    columns = list(given["columns"] or [str(name) for name in frame.columns if name != identifier])
-    if identifier in columns:
-        raise DataError(f"column {identifier!r} is the identifier: learn from other columns")
+    aside = "label" if apart.labelled else "identifier"
+    columns = list(given["columns"] or [str(name) for name in frame.columns if name != given[aside]])
+    if given[aside] in columns:
+        raise DataError(f"column {given[aside]!r} is the {aside}: learn from other columns")
     ranges, categories = dict(map(range_in, given["ranges"])), dict(map(category_in, given["categories"]))
-    if private and not given["bounds_from_data"]:
+    if apart.labelled:
+        require_columns(frame, [given["label"], *columns], "label")
+        _require_alike(given, [name for name in columns if name not in ranges and not categories.get(name)])
+    elif private and not given["bounds_from_data"]:
         require_given(columns, ranges, categories)
-    encoding = Encoding.of(frame, columns, ranges=ranges, categories=categories)
+    encoding = Encoding.of(frame, columns, ranges=ranges, categories=categories, scaled=apart.labelled)
     with told_nothing(private, REMEDY):
         encoded = encoding.encode(frame, given["beyond"])
+    limits = {name: given[name] for name in ("exact", "epsilon", "delta", "budget")}
+    if apart.labelled:
+        signs, classes, there = blind_labels(frame[given["label"]], given["positive"], None)
+        if not there.all():
+            raise DataError(f"column {given['label']!r} has missing labels: leave those rows out")
+        factors = dict.fromkeys(encoding.features, 1.0 / encoding.divisor)
+        if given["intercept"]:
+            encoded, factors = np.hstack([encoded, np.ones((len(frame), 1))]), {**factors, "(intercept)": 1.0}
+        said = json.dumps([encoding.document(), classes, list(factors)], sort_keys=True, default=str)
+        layout = int.from_bytes(hashlib.sha256(said.encode()).digest()[:8], "little")
+        return apart.party(encoded, signs, apart.allowance(**limits), layout=layout, folder=home), factors
     bounds = {"row_bound": encoding.row_bound(), "column_bound": float(np.sqrt(len(frame))), "cell_bound": 1.0}
-    allowance = apart.allowance(
-        exact=given["exact"], epsilon=given["epsilon"], delta=given["delta"], bounds=bounds, budget=given["budget"]
-    )
-    role = apart.party(encoded, allowance, digests=hashed(frame, identifier, secret), folder=home)
+    allowance = apart.allowance(**limits, bounds=bounds)
+    role = apart.party(encoded, allowance, digests=hashed(frame, given["identifier"], secret), folder=home)
     return role, dict.fromkeys(encoding.features, 1.0)
 
 
-def _node_of(apart: Any, frame: pd.DataFrame, home: Path, given: Mapping[str, Any]) -> tuple[Any, Mapping[str, float]]:
-    """Return a party that holds rows and their labels; every one must encode its columns alike."""
-    label, positive = given["label"], given["positive"]
-    if stray := [f"--{name}" for name in ("identifier",) if given[name] is not None]:
-        raise ModelError(f"{stray[0]} is not for a party that holds rows: it aligns nothing")
-    if positive is None:
+def _require_alike(given: Mapping[str, Any], unknown: list[str]) -> None:
+    """Refuse options of a node by which nodes would encode their rows in other ways."""
+    if given["identifier"] is not None:
+        raise ModelError("--identifier is not for a party that holds rows: it aligns nothing")
+    if given["positive"] is None:
         raise ModelError("a party that holds rows needs --positive VALUE, the same at every node")
-    columns = list(given["columns"] or [str(name) for name in frame.columns if name != label])
-    require_columns(frame, [label, *columns], "label")
-    ranges, categories = dict(map(range_in, given["ranges"])), dict(map(category_in, given["categories"]))
-    if unknown := [name for name in columns if name not in ranges and not categories.get(name)]:
+    if unknown:
         raise DataError(
             f"the ranges or values of {', '.join(map(repr, unknown))} would be read off this node's rows, and every "
             "node must encode alike: give --range age:0:100, --category job:clerk,farmer"
         )
-    signs, classes, there = blind_labels(frame[label], positive, None)
-    if not there.all():
-        raise DataError(f"column {label!r} has missing labels: leave those rows out")
-    encoding = Encoding.of(frame, columns, ranges=ranges, categories=categories, scaled=True)
-    with told_nothing(given["epsilon"] is not None, REMEDY):
-        rows = encoding.encode(frame, given["beyond"])
-    factors = dict.fromkeys(encoding.features, 1.0 / encoding.divisor)
-    if given["intercept"]:
-        rows, factors = np.hstack([rows, np.ones((len(frame), 1))]), {**factors, "(intercept)": 1.0}
-    said = json.dumps([encoding.document(), classes, list(factors)], sort_keys=True, default=str)
-    layout = int.from_bytes(hashlib.sha256(said.encode()).digest()[:8], "little")
-    limits = {name: given[name] for name in ("exact", "epsilon", "delta", "budget")}
-    return apart.party(rows, signs, apart.allowance(**limits), layout=layout, folder=home), factors
 
 
 def write_own(role: Any, features: Mapping[str, float], log: MessageLog, home: Path) -> list[Path]:

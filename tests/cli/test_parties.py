@@ -200,6 +200,15 @@ def test_real_processes_fit_from_the_command_line(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("model", ["ADMMSharing", "RecycledADMM"])
+def test_a_label_or_an_identifier_is_no_column_to_learn_from(tmp_path: Path, model: str) -> None:
+    (tmp_path / "rows.csv").write_text("person,age,ill\n1,30,0\n2,40,1\n")
+    said = {"label": "ill", "positive": "1", "identifier": None} if model == "RecycledADMM" else {}
+    given = {**GIVEN, "model_name": model, "intercept": True, "ranges": ("age:0:100", "ill:0:1", "person:0:9"), **said}
+    with pytest.raises(DataError, match="learn from other columns"):
+        party_of(str(tmp_path / "rows.csv"), tmp_path, b"", **{**given, "columns": ("age", "ill", "person")})
+
+
+@pytest.mark.parametrize("model", ["ADMMSharing", "RecycledADMM"])
 def test_a_private_party_says_nothing_of_a_row_that_it_refuses(tmp_path: Path, model: str) -> None:
     given = {**GIVEN, "model_name": model, "epsilon": 1.0, "ranges": ("age:0:100",), "intercept": True}
     given |= {"identifier": None, "label": "ill", "positive": "yes"} if model == "RecycledADMM" else {}
