@@ -184,7 +184,9 @@ data = {"P": sp.triu(P, format="csc"), "A": A, "b": b, "c": c}
 product = {"z": cones["zero"], "l": cones["nonneg"], "q": cones["soc"], "s": cones["psd"], "ep": cones["exp"]}
 product["p"] = [alpha[0] for alpha in cones["power"]]
 answer = scs.solve(data, product, verbose=False, **options)
-x, status = answer["x"], {1: "optimal", -1: "unbounded", -2: "infeasible"}.get(answer["info"]["status_val"], "other")
+words = {1: "optimal", -1: "unbounded", -2: "infeasible"}
+words |= {2: "optimal_inaccurate", -6: "unbounded_inaccurate", -7: "infeasible_inaccurate"}
+x, status = answer["x"], words.get(answer["info"]["status_val"], "other")
 """
 _CLARABEL = """
 import clarabel
@@ -201,6 +203,7 @@ for name, wanted in options.items():
     setattr(settings, name, wanted)
 answer = clarabel.DefaultSolver(sp.triu(P, format="csc"), c, A, b, product, settings).solve()
 words = {"Solved": "optimal", "PrimalInfeasible": "infeasible", "DualInfeasible": "unbounded"}
+words |= {f"Almost{own}": f"{word}_inaccurate" for own, word in words.items()}
 x, status = np.array(answer.x), words.get(str(answer.status), str(answer.status))
 """
 _ECOS = """
@@ -213,7 +216,8 @@ if cones["exp"]:  # ECOS has the entries of an exponential cone in another order
 dims = {"l": cones["nonneg"], "q": cones["soc"], "e": cones["exp"]}
 equalities = (rows[:m].tocsc(), b[:m]) if m else (None, None)
 answer = ecos.solve(c, rows[order].tocsc(), b[order], dims, *equalities, verbose=False, **options)
-words = {0: "optimal", 1: "infeasible", 2: "unbounded", 10: "optimal_inaccurate"}
+words = {0: "optimal", 1: "infeasible", 2: "unbounded"}
+words |= {10 + own: f"{word}_inaccurate" for own, word in words.items()}
 x, status = answer["x"], words.get(answer["info"]["exitFlag"], "other")
 """
 _OSQP = """
@@ -224,6 +228,7 @@ solver = osqp.OSQP()
 solver.setup(sp.triu(P, format="csc"), c, A, low, b, verbose=False, **options)
 answer = solver.solve()
 words = {"solved": "optimal", "primal infeasible": "infeasible", "dual infeasible": "unbounded"}
+words |= {f"{own} inaccurate": f"{word}_inaccurate" for own, word in words.items()}
 status = words.get(answer.info.status, answer.info.status)
 x = np.array(answer.x, dtype=float)
 """

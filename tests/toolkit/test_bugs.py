@@ -15,7 +15,7 @@ import pytest
 
 from cvxpriv.certify import solver_answers, task
 from cvxpriv.certify.answers import Answer, Stored
-from cvxpriv.certify.bug_scripts import Trial
+from cvxpriv.certify.bug_scripts import CALLS, Trial
 from cvxpriv.certify.bugs import bug_report, problem_of_program, rounded, with_blocks, with_columns
 from cvxpriv.certify.check import crosscheck
 from cvxpriv.certify.corpus.liars import LIARS, softmin
@@ -145,6 +145,15 @@ def test_a_stored_answer_that_is_no_number_is_wrong_and_its_script_says_so() -> 
     assert "is not shown" in _printed(
         script.replace("x[[0]] = [nan]", "x[[0]] = 0.0").replace("value = nan", "value = 0")
     )
+
+
+def test_a_script_knows_its_solver_s_words_for_claims_without_accuracy() -> None:
+    for solver, own in (("SCS", "-6"), ("CLARABEL", "Almost"), ("ECOS", "10 + own"), ("OSQP", "inaccurate")):
+        assert own in CALLS[solver]
+    t = cp.Variable(name="t")
+    check = crosscheck(cp.Problem(cp.Minimize(t), [1e-8 * t >= 1]), ["CLARABEL", "SCS"])
+    if check.verdicts["SCS"].verdict == "WRONG":  # SCS 3.3.1: unbounded_inaccurate, of a problem whose optimum is 1e8
+        assert SHOWN in _printed(check.bug("SCS", seconds=0.0).script)
 
 
 @pytest.mark.slow
