@@ -118,14 +118,12 @@ def _infeasible(table: _Table) -> None:
 
 
 def _refutation(table: _Table) -> Callable[[Answer], Verdict] | None:
-    """Return a refutation of a claim of infeasibility: constraints that hold with room, or to rounding at a point."""
+    """Return a refutation of a claim of infeasibility: a point that is known to meet every constraint."""
     points = sorted(table.solutions(), key=lambda k: table.answers[k].miss)
     if points and (best := table.answers[points[0]]).miss <= ROUNDED:
         what = f"but {best.solver} has a point that satisfies every constraint to {max(best.miss, 1e-16):.0e}"
-    elif table.proofs.roomy:
-        what = "but some points meet every constraint with room to spare" + _point(table)
     elif table.proofs.inhabited(_points(table)):
-        what = "but a point found here meets every constraint"
+        what = "but some points meet every constraint" + _point(table)
     else:
         return None
     return lambda answer: Verdict("WRONG", f"claims {answer.status}, {what}", CERTIFIED)

@@ -241,11 +241,6 @@ class IntegerProofs(Proofs):
         """An exact certificate of infeasibility, or what stands for one: every branch has its own."""
         return Certificate("infeasible", 0.0, 0.0, np.inf, True, True) if self.proof.infeasible else None
 
-    @cached_property
-    def roomy(self) -> bool:
-        """Never: room around points of the relaxation may hold no whole number."""
-        return False
-
     def endless(self, direction: Values, starts: Sequence[Values]) -> bool:
         """Not by a solver's direction, which may leave the whole numbers."""
         return False

@@ -223,7 +223,6 @@ class Found:
 
     infeasible: Certificate | None = None
     along: bool = False
-    roomy: bool = False
     values: tuple[float, ...] = ()
     bound: float = float("nan")
     direction: Values | None = None
@@ -297,7 +296,7 @@ def test_a_value_beyond_a_certified_bound_is_wrong() -> None:
 def test_a_certificate_that_is_not_exact_proves_nothing_of_points_beyond_its_radius() -> None:
     weak = claims("B", "infeasible", proof(radius=1e8, exact=False))
     assert settled(weak, found=UNKNOWN) == ["failed"]
-    assert settled(solved("A"), weak, found=Found(roomy=True)) == ["agrees", "WRONG"]
+    assert settled(solved("A"), weak, found=Found()) == ["agrees", "WRONG"]
     nearly = solved("A", missed=(1e-8, "rows"))
     assert settled(nearly, weak, found=UNKNOWN) == ["agrees", "failed"]  # nearly feasible: neither is proven
     assert settled(solved("A", missed=(1e-15, "rows"), cone=cone("gap")), weak) == ["agrees", "WRONG"]
@@ -348,8 +347,8 @@ def test_three_equal_lies_are_three_lies() -> None:
 
 def test_room_around_feasible_points_refutes_a_claim_of_infeasibility() -> None:
     bare = claims("B", "infeasible")
-    assert settled(solved("A"), bare, found=Found(roomy=True)) == ["agrees", "WRONG"]
-    assert settled(bare, found=Found(roomy=True)) == ["WRONG"]
+    assert settled(solved("A"), bare, found=Found()) == ["agrees", "WRONG"]
+    assert settled(bare, found=Found()) == ["WRONG"]
 
 
 def test_a_bound_and_a_point_refute_a_claim_of_either() -> None:
