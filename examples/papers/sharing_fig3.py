@@ -36,7 +36,7 @@ VERDICTS = (
         found=(
             "With noise that has a guarantee, mean log loss .342 at epsilon = 1, .340 at 4 (first party .349, no "
             "privacy .324; delta = 1e-6, a person's row over both parties); at .5 as good as the first party, at "
-            ".25 worse: .412. By AUC .893 and .894, above the first party's .885 but **below half the sum of the "
+            ".25 worse: .372. By AUC both .895, above the first party's .885 but **below half the sum of the "
             "parties' own fits, .898, which exchanges nothing**."
         ),
         why=(
