@@ -125,7 +125,10 @@ class Vocabulary:
         return answer
 
     def encode(self, message: Message, envelope: Envelope = Envelope()) -> bytes:
-        """Return the bytes of a message."""
+        """Return the bytes of a message.
+
+        Raises MessageRefused: They would be more than the other end takes.
+        """
         vectors = {name: np.ascontiguousarray(vector) for name, vector in message.vectors.items()}
         header = {
             "protocol": PROTOCOL,
@@ -135,7 +138,10 @@ class Vocabulary:
             "vectors": [[name, "word" if one.dtype.kind == "u" else "real", one.size] for name, one in vectors.items()],
             "texts": dict(message.texts),
         }
-        return b"".join([json.dumps(header).encode(), b"\n", *(one.view(np.uint8).data for one in vectors.values())])
+        head = json.dumps(header).encode() + b"\n"
+        if (size := len(head) + sum(one.nbytes for one in vectors.values())) > LARGEST:
+            raise MessageRefused(f"a message of {size:,} bytes is not sent: at most {LARGEST:,} are allowed")
+        return b"".join([head, *(one.view(np.uint8).data for one in vectors.values())])
 
     def decode(self, data: Any, sender: str, sizes: Mapping[str, int]) -> tuple[Envelope, Message]:
         """Return the checked message of received bytes; its vectors are views of them.

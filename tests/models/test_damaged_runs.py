@@ -111,3 +111,14 @@ def test_a_forged_figure_is_refused_by_whichever_way_the_run_is_read(tmp_path: P
     for read in (cpv.load, type(solved("funnel")).load):
         with pytest.raises(DataError, match="the run claims leakage="):
             read(tmp_path / "run.json")
+
+
+def test_a_forged_state_is_refused(tmp_path: Path) -> None:
+    document = json.loads(text("funnel"))
+    holder = document["state"]["log_u"]
+    cells = holder["values"] if isinstance(holder, dict) and "values" in holder else holder
+    row = next(row for row in cells if isinstance(row, list))
+    row[:] = [value + 0.01 for value in row]  # a row of one per cent more
+    (tmp_path / "run.json").write_text(resealed(document))
+    with pytest.raises(DataError, match=r"rows do not sum to P\(X\)"):
+        cpv.load(tmp_path / "run.json")

@@ -104,10 +104,13 @@ def test_any_damage_is_refused_or_leaves_a_message_of_the_vocabulary(noise: byte
     assert SPOKEN.check(found, "party", SIZES) is found
 
 
-def test_an_oversized_message_is_refused_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_oversized_message_is_refused_before_it_is_read_or_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = SPOKEN.encode(SHARE)
     monkeypatch.setattr(messages, "LARGEST", 100)
-    with pytest.raises(MessageRefused, match="at most 100"):
-        SPOKEN.decode(SPOKEN.encode(SHARE), "party", SIZES)
+    with pytest.raises(MessageRefused, match="was refused: at most 100"):
+        SPOKEN.decode(sent, "party", SIZES)
+    with pytest.raises(MessageRefused, match="is not sent: at most 100"):
+        SPOKEN.encode(SHARE)
 
 
 def test_an_answer_is_of_the_pass_and_the_kind_that_was_asked_for() -> None:

@@ -122,8 +122,13 @@ class FunnelRun(MechanismRun[Problem, Settings]):
 
     @classmethod
     def of_document(cls, document: Mapping[str, Any]) -> FunnelRun:
-        """See `Run`; a certificate that proves nothing, or of another rate, is refused by a DataError."""
+        """See `Run`; a state of another table, and a certificate that proves nothing, are refused by a DataError."""
         problem, kept = Problem(table_of(document), document["rate"], document["size_y"]), restored(document)
+        sums = np.exp(kept["state"]["log_u"]).sum(axis=1)
+        if sums.shape != problem.p_x.shape or not np.allclose(sums, problem.p_x, rtol=SAME_MASSES, atol=0.0):
+            raise DataError(
+                "log_u of the saved run is no P(X,Y) of its table: its rows do not sum to P(X); solve again"
+            )
         held = document.get("certificate")
         return cls(
             problem=problem,
@@ -162,8 +167,8 @@ def columns_block(joint: Array, rate: float, columns: Array) -> Block:
     return master_block(costs, named, pricing.entropy_s)
 
 
-#: Largest difference of a certificate's rate from the problem's, in nats.
-SAME_RATE = 1e-12
+#: Largest difference of a certificate's rate from the problem's, in nats, and of a state's P(X), relative.
+SAME_RATE, SAME_MASSES = 1e-12, 1e-9
 #: Seconds for the check of a stored certificate.
 CHECK_TIME = 60.0
 
