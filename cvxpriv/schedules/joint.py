@@ -168,7 +168,8 @@ class Together:
         size = 1.0 + max(float(np.abs(value).max(initial=0.0)) for value in state.values())
         weight, left = known.price / size**2, self._missed(state)
         for _ in range(RESTORED):
-            if left <= self.tol:
+            self.context.look_at_the_clock()
+            if left <= self.tol or self.context.ended:
                 break
             try:
                 moved = self._together(state, known.price, weight)
