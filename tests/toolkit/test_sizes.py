@@ -117,7 +117,7 @@ def test_what_the_papers_and_the_examples_solve_is_feasible() -> None:
     [
         (("--starts", "1000000000"), "fewer starts"),
         (("--max-iter", "1000000000000"), "fewer starts or passes"),
-        (("--curve", "1000000000"), "points"),
+        (("--curve", "1000000000"), "--curve=1000000000 is above 10,000"),
         (("--bootstrap", "100000000000"), "fewer replicates"),
     ],
 )
