@@ -210,14 +210,16 @@ def measured(point: Point, duals: Duals, off: Off = NONE) -> Residuals:
     written, state = point.written, point.state
     given = _given(written, duals)
     chosen = point.complete(np.full(written.c.size, np.nan) if given is None else given)
-    steps = point.natural_steps(None if given is None else chosen)
+    steps, slope = point.natural_steps(None if given is None else chosen), point.stationarity(chosen)
+    if given is None and np.abs(steps).max(initial=0.0) > slope:
+        steps = point.natural_steps(chosen)  # a proximal step is no longer than the slope
     table = _by_constraint(point, chosen) | {name: (value, 0.0, 0.0) for name, value in off.items()}
     columns = list(zip(*table.values(), strict=True)) or [(0.0,)] * 3
     figures = {
         "primal": max(columns[0]),
         "dual": max(columns[1]),
         "complementarity": max(columns[2]),
-        "stationarity": point.stationarity(chosen),
+        "stationarity": slope,
         "natural": float(np.abs(steps).max(initial=0.0)),
         "gap": abs(float(point.signed(chosen) @ np.nan_to_num(point.v, posinf=0.0, neginf=0.0))),
     }
