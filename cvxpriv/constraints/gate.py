@@ -51,7 +51,7 @@ def on_equalities(mechanism: Array, constraints: Sequence[tuple[str, Constraint]
     return np.asarray(point.reshape(mechanism.shape, order="F"))
 
 
-NO_MASS = (0.0, 1e-6, 1e-5, 1e-4)
+NO_MASS = (0.0, 1e-15, 1e-6, 1e-5, 1e-4)
 """Largest cell of an output that is merged into another; the choice that moves the mechanism least is taken."""
 ROUNDING = {"fixed": 1e-15, "output_marginal": 1e-15, "symmetric": 1e-15, "forbidden": 1e-300}
 """Deviation that sums of doubles leave in an equality, and logarithms of cells in a forbidden one."""

@@ -177,3 +177,13 @@ def test_the_climb_to_a_rate_under_local_information_privacy_does_not_end_at_wha
         starts=1, max_iter=1
     )
     assert run.utility >= 0.03 - 1e-9
+
+
+@pytest.mark.parametrize("seed", [1, 6])
+def test_a_forbidden_cell_under_local_privacy_empties_its_output_and_the_run_converges(seed: int) -> None:
+    table = JointTable.from_counts(np.random.default_rng(seed).integers(1, 30, (3, 4)))
+    funnel = PrivacyFunnel(table, 0.3).constrain("ldp", constraints.local_differential_privacy(2.5))
+    run = funnel.constrain("none", constraints.forbidden([(0, 1)])).solve(seed=0)
+    assert run.converged
+    assert run.missed == {}
+    assert run.kkt.largest < 1e-9  # 36 where the multipliers of empty cells were fitted to how far these move
