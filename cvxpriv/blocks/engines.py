@@ -6,6 +6,7 @@ same state and raises `Disagreement` when they differ.
 A chain of solvers can be asked in a process of its own, one after the other: one that hangs or dies loses nothing else.
 """
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -289,7 +290,7 @@ def engine_named(
     usual solvers are asked for a gap of its square where that is less than their own.
     """
     chain = DEFAULT_CHAIN if solver is None else fallback_chain(solver)
-    if residual is not None and solver is None and residual**2 < solver_spec(chain[0]).tolerance:
+    if residual is not None and solver is None and residual < math.sqrt(solver_spec(chain[0]).tolerance):
         tolerance = max(residual**2, CLOSEST)
     dcp = DCP(chain, tolerance, elsewhere=None if isolate is None else Elsewhere(isolate))
     known: dict[str, Engine] = {"closed_form": ClosedForm(dcp), "dcp": dcp, "checked": Checked(dcp)}

@@ -89,7 +89,9 @@ def optimal_epsilon(delta: float, epsilons: ArrayLike, mu: float = 0.0) -> float
     most = float(losses[-1]) + gaussian_epsilon(delta=wanted, mu=mu)
     if _delta(most, losses, chances, mu) >= wanted:  # nothing but the sum serves
         return most
-    root = brentq(lambda epsilon: _delta(epsilon, losses, chances, mu) - wanted, 0.0, most, xtol=1e-300, rtol=1e-14)
+    root = brentq(
+        lambda epsilon: _delta(epsilon, losses, chances, mu) - wanted, 0.0, most, xtol=1e-300, rtol=1e-14, maxiter=2000
+    )
     return min(float(root) * (1.0 + MARGIN), most)
 
 
@@ -241,6 +243,10 @@ class Accounting:
         return "\n".join(lines)
 
 
+LEAST_DELTA = 1e-290
+"""Least delta: its parts are doubles."""
+
+
 def composition_claims(mus: Array, epsilons: Array, delta: float | None) -> tuple[Claim, ...]:
     """Return the statement of each rule about Gaussian and pure releases together, the exact rule first.
 
@@ -257,6 +263,8 @@ def composition_claims(mus: Array, epsilons: Array, delta: float | None) -> tupl
         raise PrivacyError("delta is missing: a Gaussian release has no epsilon without one; pass, for example, 1e-6")
     if not 0.0 < delta < 1.0:
         raise PrivacyError(f"delta={delta!r} is not in (0, 1): pass a number far below 1/n, for example 1e-6")
+    if delta < LEAST_DELTA:
+        raise PrivacyError(f"delta={delta!r} is below {LEAST_DELTA:g}, where doubles end: pass, for example, 1e-6")
     together = composed(mus)
     # A pure epsilon is epsilon^2 / 2 of zCDP (Bun and Steinke 2016).
     concentrated = zcdp_epsilon(rho=(together**2 + float(np.sum(epsilons**2))) / 2.0, delta=delta)

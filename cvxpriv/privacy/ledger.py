@@ -19,7 +19,8 @@ from cvxpriv.privacy.gaussian import composed
 
 #: The group of all records: such a release touches every neighbour's change.
 EVERYONE = "everyone"
-LARGEST = float(np.finfo(float).max)
+LEAST, LARGEST = 1e-100, 1e100
+"""Range of a release's cost that is not 0: squares, and sums of them, are doubles."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,11 @@ class Release:
         if (self.mu is None) == (self.epsilon is None):
             raise PrivacyError(f"mu={shown(self.mu)}, epsilon={shown(self.epsilon)}: a release has one of the two")
         cost = self.epsilon if self.mu is None else self.mu
-        if isinstance(cost, bool) or not (isinstance(cost, (int, float, np.number)) and 0.0 <= cost <= LARGEST):
-            raise PrivacyError(f"{shown(cost)} is no privacy loss of a release: it must be a finite number >= 0")
+        number = isinstance(cost, (int, float, np.number)) and not isinstance(cost, bool)
+        if cost is None or not (number and (cost == 0.0 or LEAST <= cost <= LARGEST)):
+            raise PrivacyError(
+                f"{shown(cost)} is no privacy loss of a release: pass 0, or from {LEAST:g} to {LARGEST:g}"
+            )
 
     def at(self, step: str, iteration: int) -> Release:
         """Return the entry with the step that released it and the iteration."""
