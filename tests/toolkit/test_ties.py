@@ -236,7 +236,10 @@ def test_right_answers_agree_by_every_solver_and_from_elsewhere_and_wrong_ones_d
     check = crosscheck(problem, answers=claims)
     rows = check.table.set_index("solver")
     found = rows["verdict"].to_dict()
-    assert [found.pop(f"{distance} off") for distance in ("0.1", "0.01")] == ["WRONG", "WRONG"], check
+    assert found.pop("0.1 off") == "WRONG", check
+    value, best = rows.loc[["0.01 off", "right"], "objective"]
+    near = abs(value - best) <= 1e-4 * (1.0 + abs(best))  # at a bend a point so far off may have such a value
+    assert found.pop("0.01 off") in (("WRONG", "loose") if near else ("WRONG",)), check
     # A curved objective is right to 1e-6 at 1e-3 from its minimiser: then the value is proven, and the point loose.
     assert {found.pop(f"{distance} off") for distance in ("0.001", "0.0001")} <= {"loose", "WRONG"}, check
     assert set(found.values()) == {"agrees"}, check
