@@ -122,3 +122,11 @@ def test_a_forged_state_is_refused(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(resealed(document))
     with pytest.raises(DataError, match=r"rows do not sum to P\(X\)"):
         cpv.load(tmp_path / "run.json")
+
+
+def test_a_size_that_is_no_number_is_refused(tmp_path: Path) -> None:
+    document = json.loads(text("funnel"))
+    document["size_y"] = [4]
+    (tmp_path / "run.json").write_text(resealed(document))
+    with pytest.raises(DataError):
+        cpv.load(tmp_path / "run.json")

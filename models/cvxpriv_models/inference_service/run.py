@@ -226,7 +226,11 @@ class InferenceRun(MechanismRun[Problem, Settings]):
     def of_document(cls, document: Mapping[str, Any], own: FDivergence | None = None) -> InferenceRun:
         proof = document.get("certificate")
         problem = Problem(
-            table_of(document), document["beta"], _divergence(document, own), document["size_u"], document["floor"]
+            table_of(document),
+            decoded(float, document["beta"]),
+            _divergence(document, own),
+            decoded(int, document["size_u"]),
+            decoded(float, document["floor"]),
         )
         kept = restored(document)
         held = None if proof is None else service_certificate_of(proof)

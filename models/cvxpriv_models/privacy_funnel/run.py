@@ -123,7 +123,8 @@ class FunnelRun(MechanismRun[Problem, Settings]):
     @classmethod
     def of_document(cls, document: Mapping[str, Any]) -> FunnelRun:
         """See `Run`; a state of another table, and a certificate that proves nothing, are refused by a DataError."""
-        problem, kept = Problem(table_of(document), document["rate"], document["size_y"]), restored(document)
+        rate, size_y = decoded(float, document["rate"]), decoded(int, document["size_y"])
+        problem, kept = Problem(table_of(document), rate, size_y), restored(document)
         sums = np.exp(kept["state"]["log_u"]).sum(axis=1)
         if sums.shape != problem.p_x.shape or not np.allclose(sums, problem.p_x, rtol=SAME_MASSES, atol=0.0):
             raise DataError(
