@@ -21,6 +21,7 @@ from cvxpriv.mechanisms.bundle import DOCUMENT, FILES, FORMAT, ROWS, VERSION
 from cvxpriv.mechanisms.codebook import Stated, stated_in, statistics_of
 from cvxpriv.mechanisms.frequencies import estimates, half_widths
 from cvxpriv.mechanisms.noisy_frequencies import NoisyCounts, counts_in
+from cvxpriv.numerics.arguments import is_number
 from cvxpriv.numerics.arrays import Array, Flags
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
@@ -165,7 +166,7 @@ def decode(bundle: PathLike, level: float = 0.95) -> Decoded:
     >>> bool(abs(found.loc["1", "estimate"] - 0.5) < 0.05), list(found["identifiable"])
     (True, [True, True])
     """
-    if isinstance(level, bool) or not isinstance(level, (int, float, np.number)) or not 0 < level < 1:
+    if not is_number(level) or not 0 < level < 1:
         raise DataError(f"level={level!r}: expected a number between 0 and 1, such as 0.95")
     if not isinstance(bundle, (str, os.PathLike)):
         raise DataError(

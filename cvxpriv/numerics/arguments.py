@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable
 from decimal import Decimal
 from itertools import islice
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -138,6 +138,15 @@ def real_number(value: object, argument: str, expected: str) -> float:
     huge = isinstance(value, int) and not isinstance(value, bool)
     shown = "a whole number beyond the doubles" if huge else repr(value)
     raise ModelError(f"{argument}={shown} is not a finite number: pass {expected}")
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Return whether a value is a number of Python's or numpy's, and no truth value.
+
+    >>> [is_number(value) for value in (1, np.float32(0.5), float("nan"), True, "1", None)]
+    [True, True, True, False, False, False]
+    """
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
 
 
 def finite_double(value: object) -> float:

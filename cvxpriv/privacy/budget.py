@@ -26,6 +26,7 @@ import numpy as np
 from scipy.special import erfinv, log_expit, ndtri_exp
 
 from cvxpriv.errors import PrivacyError
+from cvxpriv.numerics.arguments import is_number
 from cvxpriv.numerics.doors import door
 from cvxpriv.privacy.accounting import mu_beside, optimal_delta
 from cvxpriv.privacy.budget_file import locked, read_budget, write_budget
@@ -102,10 +103,9 @@ class Budget:
         adjacency: str = "replace-one",
         adaptive: bool = False,
     ) -> None:
-        numbers = [isinstance(one, (int, float, np.number)) and not isinstance(one, bool) for one in (epsilon, delta)]
-        if not (numbers[0] and math.isfinite(epsilon) and epsilon > 0.0):
+        if not (is_number(epsilon) and math.isfinite(epsilon) and epsilon > 0.0):
             raise PrivacyError(f"epsilon={epsilon!r} is no budget: pass a finite number > 0, for example 1.0")
-        if not (numbers[1] and 0.0 <= delta < 1.0):
+        if not (is_number(delta) and 0.0 <= delta < 1.0):
             raise PrivacyError(f"delta={delta!r} is not in [0, 1): pass a number far below 1/n, for example 1e-6, or 0")
         self.epsilon, self.delta = float(epsilon), float(delta)
         self.adjacency, self.adaptive = str(adjacency), bool(adaptive)

@@ -11,7 +11,6 @@ such a release: at epsilon = 0.5 a one-dimensional case of mu = 0.05 has delta =
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +18,7 @@ from scipy.optimize import brentq
 from scipy.special import erfcx, log_ndtr
 
 from cvxpriv.errors import PrivacyError
+from cvxpriv.numerics.arguments import is_number
 from cvxpriv.numerics.arrays import Array
 
 #: Roots are found for a delta smaller by this part, times 1 + mu, so that rounding never flatters a guarantee:
@@ -41,13 +41,9 @@ def require_budget(epsilon: float, delta: float | None, pure: bool = False) -> N
 
     Raises PrivacyError: epsilon is not positive and finite, or delta is not in (0, 1).
     """
-
-    def number(given: object) -> TypeGuard[float]:
-        return isinstance(given, (int, float, np.number)) and not isinstance(given, bool)
-
-    if not (number(epsilon) and np.isfinite(epsilon) and epsilon > 0.0):
+    if not (is_number(epsilon) and np.isfinite(epsilon) and epsilon > 0.0):
         raise PrivacyError(f"epsilon={epsilon!r} is no privacy budget: pass a finite number > 0, for example 1.0")
-    if not (pure and delta is None) and not (number(delta) and 0.0 < delta < 1.0):
+    if not (pure and delta is None) and not (is_number(delta) and 0.0 < delta < 1.0):
         raise PrivacyError(f"delta={delta!r} is not in (0, 1): pass a number far below 1/n, for example 1e-6")
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from cvxpriv.errors import DataError, PrivacyError, shown
+from cvxpriv.numerics.arguments import is_number
 from cvxpriv.privacy.accounting import Accounting, Claim, composition_claims
 from cvxpriv.privacy.gaussian import composed
 
@@ -65,8 +66,7 @@ class Release:
         if (self.mu is None) == (self.epsilon is None):
             raise PrivacyError(f"mu={shown(self.mu)}, epsilon={shown(self.epsilon)}: a release has one of the two")
         cost = self.epsilon if self.mu is None else self.mu
-        number = isinstance(cost, (int, float, np.number)) and not isinstance(cost, bool)
-        if cost is None or not (number and (cost == 0.0 or LEAST <= cost <= LARGEST)):
+        if not (is_number(cost) and (cost == 0.0 or LEAST <= cost <= LARGEST)):
             raise PrivacyError(
                 f"{shown(cost)} is no privacy loss of a release: pass 0, or from {LEAST:g} to {LARGEST:g}"
             )

@@ -23,6 +23,7 @@ from typing import Literal
 import numpy as np
 
 from cvxpriv.errors import DataError, PrivacyError, shown, suggest
+from cvxpriv.numerics.arguments import is_number
 from cvxpriv.numerics.doors import door
 from cvxpriv.privacy.budget import Budget, Plan
 from cvxpriv.privacy.gaussian import gaussian_mu
@@ -130,11 +131,11 @@ def _sensitivity(adjacency: str, gaussian: bool) -> float:
 
 
 def _planned(epsilon: float, delta: float, adjacency: str, noise_seed: int | None) -> tuple[Release, Protection]:
-    if isinstance(epsilon, bool) or not isinstance(epsilon, (int, float, np.number)) or not 0.0 < epsilon < math.inf:
+    if not is_number(epsilon) or not 0.0 < epsilon < math.inf:
         raise PrivacyError(f"epsilon={shown(epsilon)} is no budget: pass a finite number > 0, for example 1.0")
     if epsilon < LEAST:
         raise PrivacyError(f"epsilon={epsilon:g} leaves noise alone: pass at least {LEAST:g}, for example 1.0")
-    if isinstance(delta, bool) or not isinstance(delta, (int, float, np.number)) or not 0.0 <= delta < 1.0:
+    if not is_number(delta) or not 0.0 <= delta < 1.0:
         raise PrivacyError(f"delta={delta!r} is not in [0, 1): pass a number far below 1/n, for example 1e-6, or 0")
     sensitivity = _sensitivity(adjacency, bool(delta))
     scale = sensitivity / (gaussian_mu(epsilon, delta) if delta else epsilon)

@@ -145,8 +145,7 @@ class Together:
                 return moved
         image, found = self._passed(body, state, known)
         if not known.figures:
-            size = 1.0 + max(float(np.abs(value).max(initial=0.0)) for value in image.values())
-            known.weight = FIRST * (1.0 + float(np.nan_to_num(abs(found["objective"]), posinf=0.0))) / size**2
+            known.weight = FIRST * (1.0 + float(np.nan_to_num(abs(found["objective"]), posinf=0.0))) / _size(image) ** 2
             known.least = LEAST * known.weight
         elif found["kkt"] <= SLOW * known.figures["kkt"]:
             known.wait = max(known.wait, ALONE)
@@ -165,8 +164,7 @@ class Together:
 
     def _met(self, state: Values, known: _Start) -> Values:
         """Return a start moved by steps of all together to, or towards, where what is not convex holds."""
-        size = 1.0 + max(float(np.abs(value).max(initial=0.0)) for value in state.values())
-        weight, left = known.price / size**2, self._missed(state)
+        weight, left = known.price / _size(state) ** 2, self._missed(state)
         for _ in range(RESTORED):
             self.context.look_at_the_clock()
             if left <= self.tol or self.context.ended:
@@ -254,3 +252,7 @@ class Together:
     def _missed(self, state: Values) -> float:
         placed(self.problem, single({name: state[name] for name in named(self.problem)}, 0))
         return float(sum(np.sum(one.violation()) for one in self.problem.constraints if not one.is_dcp()))
+
+
+def _size(state: Values) -> float:
+    return 1.0 + max(float(np.abs(value).max(initial=0.0)) for value in state.values())

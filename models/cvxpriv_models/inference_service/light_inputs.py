@@ -54,6 +54,9 @@ def searched(problem: Problem, joint: Array, asked: PricedConstraints, gap: floa
     better = max(found, whole, key=lambda one: one.value)
     nearer = min(found, whole, key=lambda one: one.upper)
     return whole._replace(
-        upper=nearer.upper, alpha=nearer.alpha, mechanism=better.mechanism, value=better.value,
+        upper=nearer.upper,
+        alpha=nearer.alpha,
+        mechanism=better.mechanism,
+        value=better.value,
         cells=found.cells + whole.cells,
-    )  # fmt: skip
+    )
