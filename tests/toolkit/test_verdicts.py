@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from cvxpriv.certify.answers import Answer, Context
+from cvxpriv.certify.answers import ROUNDED, Answer, Context
 from cvxpriv.certify.contradictions import settle
 from cvxpriv.certify.proofs import Growth, Proofs
 from cvxpriv.certify.verdicts import CERTIFIED, SMALL, Tolerances, Verdict, judge, judge_claim
@@ -32,7 +32,7 @@ def seen(**changes: Any) -> tuple[Answer, Context]:
     known = {name: changes.pop(name) for name in ("reference", "tightest", "unit") if name in changes}
     own = {
         name: changes.pop(name)
-        for name in ("displacement", "missed", "unmeasured", "terms", "bought", "own")
+        for name in ("displacement", "missed", "unmeasured", "terms", "bought", "own", "gap", "slope")
         if name in changes
     }
     measures = replace(Measures(displacement=0.0), **own)
@@ -95,6 +95,8 @@ def test_a_bound_and_feasibility_certify_and_small_residuals_do_not() -> None:
         ({"reference": 1.1, "bound": 1.0}, "loose", "off the reference"),  # proven: the reference is to blame
         # Violations may have bought a value.
         ({"objective": 1.5, "reference": 1.0, "bought": 1e9}, "loose", "off the reference"),
+        ({"reference": 1.1, "bought": 2e5}, "loose", "off the reference"),  # up to 1e-6 times 2e5, above 0.1
+        ({"reference": 1.1, "bought": 0.5}, "WRONG", "off the reference"),
         ({"objective": 0.15, "reference": 0.1, "unit": 1e-9, "tightest": 0.1}, "WRONG", "off the reference"),
         ({"own": (1e-5, "rows")}, "loose", "its point misses constraint 'rows' by 1.0e-05 (relative), in units"),
         ({"status": "failed", "values": None, "error": "ValueError: no"}, "failed", "ValueError: no"),
@@ -120,6 +122,7 @@ def test_each_fault_alone_turns_the_verdict(changes: dict[str, Any], verdict: st
         (lambda size: {"missed": (size, "rows")}, (1e-6, 1e-4)),
         (lambda size: {"displacement": size}, (1e-5, 30.0 * np.sqrt(1e-7) + 1e-6)),
         (lambda size: {"objective": size, "reference": 0.0}, (1e-6, 1e-4)),
+        (lambda size: {"objective": size, "reference": 0.0, "terms": 0.25}, (1e-6, 1e-4)),
     ],
 )
 def test_each_figure_turns_the_verdict_at_its_limit(figure: Any, limits: tuple[float, float]) -> None:
@@ -134,6 +137,18 @@ def test_who_was_asked_for_few_digits_lies_only_a_hundred_times_beyond_them() ->
     assert off == ["loose", "WRONG"]
     far = [judge(*seen(asked=1e-4, displacement=size), TOLERANCES).verdict for size in (0.3, 0.302)]
     assert far == ["loose", "WRONG"]
+
+
+def test_a_value_agrees_up_to_what_the_slope_may_gain() -> None:
+    for name, limit in (("gap", TOLERANCES.agree), ("slope", TOLERANCES.wrong_objective)):
+        found = [judge(*seen(**{name: size}), TOLERANCES).verdict for size in (limit, 1.0001 * limit)]
+        assert found == ["agrees", "loose"], name
+
+
+def test_violations_may_have_bought_exactly_what_a_value_is_off() -> None:
+    limit = Tolerances(agree=2.0**-10)
+    assert judge(*seen(objective=1.5, bought=512.0), limit).verdict == "loose"
+    assert judge(*seen(objective=1.5, bought=511.0), limit).verdict == "WRONG"
 
 
 def test_a_move_into_the_domain_counts_relative_to_the_size_of_the_point() -> None:
@@ -161,6 +176,15 @@ def test_a_closed_form_is_proven_by_a_bound_within_1e_8_of_it() -> None:
     far = {"status": "claimed", "asked": 0.0, "cone": None, "displacement": 1e-2}
     verdicts = [
         judge_claim(*seen(tightest=1.0 - off, **far), TOLERANCES, exact=True).verdict for off in (0.9e-8, 1.1e-8)
+    ]
+    assert verdicts == ["loose", "WRONG"]
+
+
+def test_a_claim_feasible_to_rounding_is_proven_by_a_bound_of_few_digits() -> None:
+    far = {"status": "claimed", "asked": 0.0, "cone": None, "displacement": 1e-2, "tightest": 1.0 - 1e-5}
+    verdicts = [
+        judge_claim(*seen(missed=(miss, "rows"), **far), TOLERANCES, exact=False).verdict
+        for miss in (ROUNDED, 1.0001 * ROUNDED)
     ]
     assert verdicts == ["loose", "WRONG"]
 
