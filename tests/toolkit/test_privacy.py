@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+from importlib import import_module
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -269,6 +273,19 @@ def test_audit_takes_the_event_that_an_adversary_looks_for() -> None:
 def test_an_audit_that_cannot_say_anything_is_refused(options: dict[str, float], message: str) -> None:
     with pytest.raises(PrivacyError, match=message):
         audit(lambda x: x, 0.0, 1.0, **{"delta": 1e-6, **options})  # type: ignore[arg-type]
+
+
+def test_an_audit_is_sized_by_the_quickest_of_three_runs_and_what_one_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    audits, sizes, released = import_module("cvxpriv.privacy.audit"), [], []
+    monkeypatch.setattr(audits, "require_feasible", sizes.append)
+    for runs, value in ((50, np.zeros(4)), (50, 0.0), (10**40, 0.0)):
+        clock = partial(next, iter([0.0, 5.0, 10.0, 12.0, 20.0, 23.0]))
+        monkeypatch.setattr(audits, "time", SimpleNamespace(perf_counter=clock))
+        released.append(len(audits._first_runs(lambda data, value=value: value, None, runs)))
+    assert released == [3, 3, 3]
+    # Two data sets; a release is held twice, with 32 bytes beside its numbers; counts are taken for 10^30 at most.
+    assert [size.seconds for size in sizes] == [2 * 100, 2 * 100, 2 * 2e30]
+    assert [size.held for size in sizes] == [2 * 100 * (32 + 32), 2 * 100 * 32, 2 * 2e30 * 32]
 
 
 def limits_of(hits: int, runs: int, risk: float) -> tuple[float, float]:
