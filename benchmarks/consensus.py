@@ -66,7 +66,7 @@ def _passes(problem: Problem) -> None:
     for number in range(1, 11):
         made = counted(lambda state=state: run(body, state, context), nodes)
         works = [lambda name=name: getattr(problem.rows, name)(alone[name]) for name in PRODUCTS]
-        whole, *each = least_seconds(lambda state=state: run(body, state, context), *works, repeats=3)
+        whole, *each = least_seconds(lambda state=state: run(body, state, context), *works, repeats=9)
         floor = sum(made[name] * seconds for name, seconds in zip(PRODUCTS, each, strict=True))
         systems = nodes * (made["grams"] * factored + (made["predictions"] - 1.0) * solved)
         times = [1e3 * whole, 1e3 * floor, 1e3 * systems, whole / floor]

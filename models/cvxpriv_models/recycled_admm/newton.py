@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 from scipy import linalg
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
 from cvxpriv.errors import NotConverged
 from cvxpriv.numerics.arrays import Array
@@ -213,7 +213,8 @@ def least(
         step = -at.gradient
         step[done] = 0.0
         for node in np.flatnonzero(~done):
-            step[node], _ = lapack.dpotrs(roots[node], step[node], lower=1)
+            half = blas.dtrsv(roots[node], step[node], lower=1)  # two thirds of dpotrs, which is for many sides
+            step[node] = blas.dtrsv(roots[node], half, lower=1, trans=1)
         before = at.residual
         at = groups.moved(at, step, np.where(done, np.inf, best))
         best = np.minimum(best, at.residual)
