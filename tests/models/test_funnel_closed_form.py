@@ -161,6 +161,32 @@ def test_a_large_pass_is_bit_for_bit_the_same_alone_and_in_a_batch():
             assert np.array_equal(together[key][start], alone[key][0]), key
 
 
+def test_a_pass_whose_cells_have_died_is_the_same_alone_in_a_batch_and_searched_on_all_cells(monkeypatch):
+    p, s, rate = problem(rows=70, seed=6, fraction=0.9)
+    state, target = passes(p, s, rate, 71, 2, 40)
+    fresh, _ = passes(p, s, rate, 71, 1, 1)
+    state = {key: np.concatenate([value, fresh[key]]) for key, value in state.items()}
+    searched = multiplier._root_of_few
+    fewer = []
+    monkeypatch.setattr(multiplier, "_root_of_few", lambda *a: fewer.append(len(a[-1])) or searched(*a))
+    together = closed_form.iteration(state, p, s, target)
+    assert [count >= 70 for count in fewer] == [True, True, False]  # all cells of the third weigh: it has just begun
+    alone = [closed_form.iteration({k: v[[start]] for k, v in state.items()}, p, s, target) for start in range(3)]
+    monkeypatch.setattr(closed_form, "_FEW", 0.0)
+    whole = closed_form.iteration(state, p, s, target)
+    np.testing.assert_allclose(np.exp(together["log_u"]), np.exp(whole["log_u"]), rtol=1e-9, atol=1e-16)
+    for key in ("log_u", "log_r", "log_w", "phi", "lam"):
+        assert np.array_equal(together[key], np.concatenate([one[key] for one in alone])), key
+        np.testing.assert_allclose(together[key], whole[key], rtol=1e-9, atol=1e-8)
+
+
+def test_a_search_on_few_cells_that_leads_nowhere_leaves_the_guess():
+    base, log_w, p = np.zeros((2, 3)), -np.ones((2, 3)), np.array([0.4, 0.6])
+    assert multiplier._root_of_few(base, log_w, 0.3, p, -1.0, np.array([0, 1])) == 0.3  # a row without a cell
+    with np.errstate(divide="ignore", invalid="ignore"):
+        assert multiplier._root_of_few(base, log_w, 0.3, p, -0.5, np.arange(6)) == 0.3  # G does not depend on lam
+
+
 def test_rows_that_would_overflow_are_shifted():
     p, s, rate = problem(rows=6, seed=2)
     state, target = passes(p, s, rate, 7, 2, 3)

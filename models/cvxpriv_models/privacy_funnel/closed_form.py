@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.arrays import Array, IntArray
 from cvxpriv.tables.information import mutual_information
 
 from .multiplier import FLOOR as FLOOR, rows_at_root
@@ -34,6 +34,8 @@ _TINY = float(np.finfo(np.float64).tiny)
 #: A power of two above which no product of masses is a subnormal number: those are ten times as slow.
 _RAISED = 2.0**200
 _LOW_MASS = FLOOR + 40.0
+#: Cells below this log-mass do not move lam; they are left out of its search where less than a share of many is above.
+_LIGHT, _FEW, _WORTHWHILE = -60.0, 0.25, 2**12
 
 
 def log_joint(p: Array, mechanisms: Array) -> Array:
@@ -112,7 +114,7 @@ def iteration(state: State, p: Array, s: Array, target: float) -> State:
     np.copyto(base, state["log_r"][:, None, :])  # with a sum of two arrays faster than a sum that broadcasts
     base += state["phi"]
     ahead = np.minimum(np.maximum(2.0 * lam - state.get("lam_before", lam), 0.9 * lam), 1.1 * lam)
-    rows = rows_at_root(base, state["log_w"], p, target, ahead)
+    rows = rows_at_root(base, state["log_w"], p, target, ahead, _heavy(state["log_u"]))
     joint = (s * (_RAISED * rows.share[:, None, :])) @ rows.weights
     joint /= _RAISED
     mass = joint.sum(axis=-2)
@@ -136,6 +138,15 @@ def iteration(state: State, p: Array, s: Array, target: float) -> State:
         "lam": rows.lam,
         "lam_before": np.where(lam > 0.0, lam, rows.lam),
     }
+
+
+def _heavy(log_u: Array) -> list[IntArray] | None:
+    """The cells of each start that weigh, by flat index, or none where they are not few; None: no start has few."""
+    if log_u[0].size < _WORTHWHILE:
+        return None
+    found, most = [np.flatnonzero(one > _LIGHT) for one in log_u], _FEW * log_u[0].size
+    few = [cells if len(cells) < most else cells[:0] for cells in found]
+    return few if any(map(len, few)) else None
 
 
 def _safe_log(mass: Array) -> Array:

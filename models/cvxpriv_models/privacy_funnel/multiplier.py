@@ -13,15 +13,18 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from cvxpriv.numerics.arrays import Array, Flags
+from cvxpriv.numerics.arrays import Array, Flags, IntArray
 
 FLOOR = -700.0
+_LEAST = np.exp(FLOOR)
 ROOT_TOLERANCE = 1e-13
 ROOT_LIMIT = 60
 LARGEST_MULTIPLIER = 1e9
 _SAFE_TOTALS = (1e-200, 1e200)
 # |G| below which Newton's step needs no correction, and the largest correction, as a part of that step.
 _STRAIGHT, _BENT = 1e-8, 0.5
+# Steps on a few cells, and the error of the multiplier that is left to the whole.
+_FEW_STEPS, _CLOSE = 6, 1e-14
 # Rows that overflow are shifted and evaluated again; a flat G sends the step to infinity, which is outside.
 _UNHEEDED = partial(np.errstate, over="ignore", divide="ignore", invalid="ignore")
 
@@ -33,18 +36,26 @@ def constraint_gap(base: Array, log_w: Array, lam: Array, p: Array, target: floa
     return rows.gap, rows.slope()
 
 
-def rows_at_root(base: Array, log_w: Array, p: Array, target: float, start: Array | None = None) -> TiltedRows:
+def rows_at_root(
+    base: Array, log_w: Array, p: Array, target: float, start: Array | None = None, heavy: list[IntArray] | None = None
+) -> TiltedRows:
     """The rows at the root of G over ``lam >= 0``, or at 0 where ``G(0) >= 0``.
 
     `base`, `log_w`: (B, M, N). ``base`` is written over.
     `p`, `target`: P(x) and R^.
     `start`: A first guess of the multiplier per start, (B,); None is 0.
+    `heavy`: The cells that weigh, by flat index for each start, where they are few: the guess is first made better on
+    them alone, and cells at the floor are not put through exp.
     Returns: Where G is negative everywhere, which is where ``sum_i p_i max_j log w_ij < R^``, ``lam`` is the largest
     multiplier tried. This never occurs after a feasible step: a row's largest log w is at least its mean, and the mean
     is I(X;Y) - H(X).
     """
     with _UNHEEDED():
-        rows = TiltedRows(base, log_w, np.zeros(len(base)) if start is None else start, p, target)
+        first = np.zeros(len(base)) if start is None else start
+        if heavy is not None:
+            each = zip(base, log_w, first, heavy, strict=True)
+            first = np.array([_root_of_few(one, logs, lam, p, target, few) for one, logs, lam, few in each])
+        rows = TiltedRows(base, log_w, first, p, target, heavy is not None)
         bracket, half, unsettled = None, np.inf, np.full(len(base), True)
         for _ in range(ROOT_LIMIT):
             error = np.abs(rows.gap)
@@ -70,6 +81,8 @@ def rows_at_root(base: Array, log_w: Array, p: Array, target: float, start: Arra
 class TiltedRows:
     """The rows of the u block at a multiplier that moves, each move one exp of an M x N array per start, in place.
 
+    `sparse`: Most cells are at the floor: their exp, a constant, is not computed.
+
     `lam`, (B,): The multiplier.
     `logits`, `weights`, (B, M, N): base + lam log w, not below ``floor``, and its exp; at the end log u comes instead.
     `share`, (B, M): p over the row sums of the weights.
@@ -77,11 +90,11 @@ class TiltedRows:
     `floor`, (M, N): ``FLOOR`` as an array: a maximum of two arrays takes half the time of one with a number.
     """
 
-    def __init__(self, base: Array, log_w: Array, lam: Array, p: Array, target: float) -> None:
+    def __init__(self, base: Array, log_w: Array, lam: Array, p: Array, target: float, sparse: bool = False) -> None:
         self.lam = np.array(lam, dtype=np.float64)
         self.logits, self.weights = np.empty_like(base), np.empty_like(base)
         self.floor, self._ones = _constants(*base.shape[1:])
-        self._base, self._log_w, self._p, self._target = base, log_w, p, target
+        self._base, self._log_w, self._p, self._target, self._sparse = base, log_w, p, target, sparse
         self.share: Array
         self._evaluate()
 
@@ -124,7 +137,12 @@ class TiltedRows:
         np.multiply(self._log_w, self.lam[:, None, None], out=self.logits)
         self.logits += self._base
         np.maximum(self.logits, self.floor, out=self.logits)  # an exp that underflows is six times as slow
-        np.exp(self.logits, out=self.weights)
+        if self._sparse:
+            self.weights.fill(_LEAST)
+            cells = np.flatnonzero(self.logits > FLOOR)
+            self.weights.ravel()[cells] = np.exp(self.logits.ravel()[cells])
+        else:
+            np.exp(self.logits, out=self.weights)
         totals = self.weights @ self._ones
         if totals.min() < _SAFE_TOTALS[0] or totals.max() > _SAFE_TOTALS[1]:
             # Rows near underflow or overflow are lowered by their largest exponent.
@@ -135,6 +153,34 @@ class TiltedRows:
             return
         self._means, self.share = np.vecdot(self.weights, self._log_w), self._p / totals
         self.gap = np.vecdot(self.share, self._means) - self._target
+
+
+def _root_of_few(base: Array, log_w: Array, lam: float, p: Array, target: float, cells: IntArray) -> float:
+    """The root of G of a few cells of (M, N), by flat index, from a guess; the guess where it does not end well."""
+    rows = np.searchsorted(cells, np.arange(0, base.size, base.shape[1]))
+    if rows[-1] == len(cells) or np.count_nonzero(rows[1:] == rows[:-1]):
+        return lam  # a row has none of them
+    base, log_w = base.ravel()[cells], log_w.ravel()[cells]
+    found = lam
+    for _ in range(_FEW_STEPS):
+        weights = log_w * found
+        weights += base
+        np.exp(weights, out=weights)
+        share = 1.0 / np.add.reduceat(weights, rows)
+        moments = []
+        for _ in range(3):
+            weights *= log_w
+            moments.append(share * np.add.reduceat(weights, rows))
+        means, squares, cubes = moments
+        gap, slope = p @ means - target, p @ (squares - means * means)
+        newton = -gap / slope
+        part = 0.5 * newton * (p @ (cubes - means * (3.0 * squares - 2.0 * means * means))) / slope
+        found += float(newton * (1.0 - part) if abs(part) < _BENT else newton)
+        if not 0.0 < found < 4.0 * lam + 1.0:
+            return lam
+        if abs(newton * part * part) < _CLOSE:
+            return found
+    return lam
 
 
 @lru_cache(maxsize=8)
