@@ -62,11 +62,11 @@ def track(items: Iterable[T], *, total: int, description: str, shown: bool) -> I
                 bar.advance(task)
 
 
-def with_bar(callback: Watch | None, total: int, description: str, shown: bool) -> Watch | None:
+def with_bar(callback: Watch | None, total: int, shown: bool) -> Watch | None:
     """Return a callback that moves a bar by one step a pass, and then calls the given one; the bar stands at once."""
     if not shown:
         return callback
-    bar = iter(track(range(total), total=total, description=description, shown=shown))
+    bar = iter(track(range(total), total=total, description="passes", shown=shown))
     next(bar, None)  # the first pass may be long in coming
 
     def moved(loop: str, iteration: int, measured: Mapping[str, Array]) -> bool | None:

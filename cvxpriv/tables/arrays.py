@@ -109,21 +109,21 @@ def probability_matrix(values: ArrayLike, argument: str) -> Array:
     return matrix if abs(total - 1.0) <= NORMALISED else matrix / total
 
 
-def count_matrix(values: ArrayLike, argument: str) -> IntArray:
+def count_matrix(counts: ArrayLike) -> IntArray:
     """Return a copy as a table of counts that are not all zero.
 
     Raises DataError: Not a matrix of whole numbers >= 0, or all zero.
     """
-    matrix = nonnegative_matrix(values, argument)
+    matrix = nonnegative_matrix(counts, "counts")
     wrong = (matrix != np.floor(matrix)) | (matrix > MAX_COUNT)
     if wrong.any():
         raise DataError(
-            f"{_first(matrix, wrong, argument)}: expected whole numbers up to {MAX_COUNT:g};"
+            f"{_first(matrix, wrong, 'counts')}: expected whole numbers up to {MAX_COUNT:g};"
             " probabilities go to JointTable.from_array"
         )
     if not matrix.any():
-        raise DataError(f"{argument} is all zero: expected at least one record; check where it comes from")
-    require_total(matrix, argument)
+        raise DataError("counts is all zero: expected at least one record; check where it comes from")
+    require_total(matrix, "counts")
     return matrix.astype(np.int64)
 
 

@@ -99,7 +99,7 @@ class JointTable:
         require_mass(p, self.public)
         object.__setattr__(self, "probabilities", read_only(p))
         if self.counts is not None:
-            counts = count_matrix(self.counts, "counts")
+            counts = count_matrix(self.counts)
             if counts.shape != p.shape:
                 raise DataError(f"counts have shape {counts.shape}, probabilities {p.shape}: give one count per cell")
             if self.smoothing == "none" and abs(counts / counts.sum() - p).max() > SUM_TOLERANCE:
@@ -176,7 +176,7 @@ class JointTable:
         array([[0.33333333, 0.16666667],
                [0.08333333, 0.41666667]])
         """
-        whole = count_matrix(counts, "counts")
+        whole = count_matrix(counts)
         private, public = named(whole.shape, private_labels, public_labels)
         if drop_empty:
             whole, private, public = without_empty(whole, private, public)

@@ -234,7 +234,7 @@ def test_a_bar_says_that_the_first_pass_goes_on_and_counts_none_before_it(monkey
 def test_a_bar_of_passes_stands_before_the_first_and_counts_each(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = io.StringIO()
     monkeypatch.setattr(rich.console, "Console", lambda **_: Console(file=shown, force_terminal=True, width=100))
-    moved = with_bar(None, 2, "passes", True)
+    moved = with_bar(None, 2, True)
     assert "passes" in shown.getvalue()
     assert "0/2" in shown.getvalue()
     assert moved is not None

@@ -169,7 +169,7 @@ class SharingApart(Asked):
         asked = kkt.gap_asked(problem, gap, tol)
         limit = max_iter or MAX_ITER
         settings = Settings(scheme.name, "closed_form", weight, False, limit, tol, follow, gap=asked)
-        context = Context(ClosedForm(), History(), with_bar(callback, settings.max_iter, "passes", progress))
+        context = Context(ClosedForm(), History(), with_bar(callback, settings.max_iter, progress))
         with self.saved_if_lost(save):
             self.start("begin", scheme, weight, TALL)
             together = Together(self, scheme, asked)
@@ -219,7 +219,7 @@ class SharingApart(Asked):
             require_public_classes(self.problem.classes)
         require_guarantee(self.problem, scheme, settings.rho)
         planned(settings.epsilon, settings.delta, labels, "gaussian", settings.adjacency).spend(budget)
-        watch, source = with_bar(callback, settings.max_iter, "passes", progress), noise_source(noise_seed)
+        watch, source = with_bar(callback, settings.max_iter, progress), noise_source(noise_seed)
         context = Context(ClosedForm(), History(), watch, noise=source)
         with self.saved_if_lost(save):
             return self._released(scheme, settings, context)

@@ -334,7 +334,7 @@ class ADMMSharing(LearningModel):
             constraints=self.constraints,
             gap=settings.gap,
         )
-        context = Context(engine, History(), with_bar(callback, settings.max_iter, "passes", progress))
+        context = Context(engine, History(), with_bar(callback, settings.max_iter, progress))
         first = algorithm.initial_state(self.problem, settings.rho, point)
         state = single(run(loop, first, context), 0)
         return self._finished(state, context, settings, time.perf_counter() - begun)

@@ -178,7 +178,7 @@ def solve_private(
     source = noise_source(noise_seed)
     if settings.noise == "printed":
         warn(DEGENERATE, PrivacyWarning)
-    context = Context(ClosedForm(), History(), with_bar(callback, settings.max_iter, "passes", progress), noise=source)
+    context = Context(ClosedForm(), History(), with_bar(callback, settings.max_iter, progress), noise=source)
     state = _passes(problem, kept, constraints, settings, context)
     coefficients = [state[f"mean/{m}"] for m in range(given.parties)]
     hidden = NotPrivate(coefficients, given.loss.name, given.classes, time.perf_counter() - begun)

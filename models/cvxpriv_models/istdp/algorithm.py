@@ -159,7 +159,7 @@ def solve_from(
 ) -> SparseRun:
     """Run the algorithm from one start, (size,)."""
     begun = time.perf_counter()
-    watch = with_bar(callback, settings.max_iter, "passes", progress)
+    watch = with_bar(callback, settings.max_iter, progress)
     context = Context(engine, History(), watch, starts=np.arange(1))
     passes = 0
     if wide(problem, settings):

@@ -165,7 +165,7 @@ class Descent:
             centre="none" if centre is None else "private",
             support=self.support,
         )
-        watch = with_bar(self.callback, chosen, "passes", self.progress)
+        watch = with_bar(self.callback, chosen, self.progress)
         run = solve_noisy_descent(average, self.delta, settings, gaussian, self.noise, ledger, watch)
         return run if centre is None else replace(run, theta=centre.original(run.theta))
 

@@ -164,7 +164,7 @@ class ConsensusApart(Orchestrator):
             table = penalty_table(chosen, variant, eta, growth, eta_cap, max_iter, problem.nodes, MAX_ITER)
             planned = tuple(table[-1].tolist())
             settings = Settings(chosen, variant, "closed_form", gamma, len(table), tol, planned, False)
-            context = Context(ClosedForm(), History(), with_bar(callback, len(table), "passes", progress))
+            context = Context(ClosedForm(), History(), with_bar(callback, len(table), progress))
             figures = ("loss", "stationarity")
             work = self._published("odd", "f", "odd"), self._published("even", "odd", "f", figures)
             odd = Update("odd", work[0], frozenset({"f", "eta", "pass"}), frozenset({"odd"}))
@@ -230,7 +230,7 @@ class ConsensusApart(Orchestrator):
             public = chosen, variant, settings.gamma
             agreed = self._start("begin-private", problem, public, terms, perturbation=settings.perturbation)
             secure = all(one == 1.0 for one in numbers(agreed, "secure"))
-            watch = with_bar(callback, len(table), "passes", progress)
+            watch = with_bar(callback, len(table), progress)
             context = Context(ClosedForm(), History(), watch, starts=np.arange(1))
             far = self._published("release", "f", "odd"), self._published("recycle", "odd", "f")
             loop = private.private_passes(problem, settings, table, releases, far)

@@ -270,7 +270,7 @@ class RecycledADMM(LearningModel):
             planned(epsilon, delta, perturbation).spend(budget)
         clips = clip_rows or (problem.schema is not None and problem.schema.beyond == "clip")
         bounded, noise = within_bound(public, settings.row_bound, clips), noise_source(noise_seed)
-        watch = with_bar(callback, len(table), "passes", progress)
+        watch = with_bar(callback, len(table), progress)
         context = Context(engines.ClosedForm(), History(), watch, starts=np.arange(1), noise=noise)
         loop = private_passes(bounded, settings, table, releases)
         state = single(run(loop, algorithm.initial_state(bounded, init), context), 0)
@@ -356,7 +356,7 @@ class RecycledADMM(LearningModel):
         loop = algorithm.schedule(
             self.problem, settings.method, settings.variant, table, settings.gamma, settings.tol, settings.accelerate
         )
-        context = Context(engine, History(), with_bar(callback, len(table), "passes", progress))
+        context = Context(engine, History(), with_bar(callback, len(table), progress))
         state = single(run(loop, algorithm.initial_state(self.problem, point), context), 0)
         return self._finished(state, context, settings, time.perf_counter() - begun)
 
