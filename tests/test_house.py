@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -134,3 +136,49 @@ def test_every_room_says_in_one_sentence_what_it_is() -> None:
 def test_models_have_no_study_page_command_or_findings_files() -> None:
     old = {"study", "page", "command", "findings", "fit_data"}
     assert [name for name in FILES if name.startswith("cvxpriv_models.") and name.split(".")[-1] in old] == []
+
+
+#: Called by click, pytest or Jupyter, registered by a decorator, or by a message of their name.
+CALLED_BY_OTHERS = {
+    *("format_options", "pytest_addoption", "pytest_configure", "_repr_html_", "serve_command"),
+    *("_positions", "_last", "_recycle", "_odd"),
+}
+
+
+def test_every_function_and_class_has_a_use_beside_its_tests() -> None:
+    texts = [path for floor in ("docs", "examples", "benchmarks") for path in (ROOT / floor).rglob("*.[mp][dy]")]
+    texts += (ROOT / "cvxpriv").rglob("*.html")
+    words: Counter[str] = Counter()
+    for path in [*FILES.values(), *texts, ROOT / "README.md", ROOT / "pyproject.toml"]:
+        words.update(re.findall(r"\w+", path.read_text(encoding="utf-8")))
+    defined = [
+        one.name
+        for path in FILES.values()
+        for one in _statements(tree_of(path))
+        if isinstance(one, ast.FunctionDef | ast.ClassDef) and not one.name.startswith("__")
+    ]
+    assert {name for name in defined if words[name] < 2} == CALLED_BY_OTHERS
+
+
+def _body(function: ast.FunctionDef, lines: list[str]) -> str:
+    """Return the text of a function with its own names by their order; "" for fewer than three lines of statements."""
+    body = function.body[1:] if ast.get_docstring(function, clean=False) is not None else function.body
+    if not body or (body[-1].end_lineno or 0) - body[0].lineno < 2:
+        return ""
+    text = " ".join(one.strip() for one in lines[body[0].lineno - 1 : body[-1].end_lineno])
+    given = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+    own = {one.arg for one in given} | set(re.findall(r"\b(\w+)(?=(?:, \w+)* (?:=|in) )", text))
+    order: dict[str, str] = {}
+    named = lambda word: order.setdefault(word[0], f"<{len(order)}>") if word[0] in own else word[0]  # noqa: E731
+    return re.sub(r"(?<![.\w])[A-Za-z_]\w*", named, text)
+
+
+def test_no_two_functions_have_the_same_body() -> None:
+    places: defaultdict[str, list[str]] = defaultdict(list)
+    for name, path in FILES.items():
+        if not path.name.startswith("check_"):  # these stand alone, each beside its certificates
+            lines = path.read_text(encoding="utf-8").splitlines()
+            for one in _statements(tree_of(path)):
+                if isinstance(one, ast.FunctionDef) and (body := _body(one, lines)):
+                    places[body].append(f"{name}:{one.lineno} {one.name}")
+    assert [several for several in places.values() if len(several) > 1] == []

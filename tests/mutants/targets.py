@@ -163,6 +163,19 @@ GROUPS = {
                 ("tests/toolkit/test_bounds_constrained_certificate.py",),
             ),
             Target("cvxpriv.bounds.check_costed_certificate", ("tests/toolkit/test_bounds_costed_certificate.py",)),
+            Target("cvxpriv.bounds.check_service_certificate", ("tests/toolkit/test_bounds_service_certificate.py",)),
+            Target(
+                "cvxpriv.bounds.check_constrained_service_certificate",
+                ("tests/toolkit/test_bounds_constrained_service_certificate.py",),
+            ),
+            Target(
+                "cvxpriv.bounds.check_costs",
+                (
+                    "tests/toolkit/test_bounds_constrained_certificate.py",
+                    "tests/toolkit/test_bounds_constrained_service_certificate.py",
+                ),
+            ),
+            Target("cvxpriv.kkt.conic.certificates", ("tests/toolkit/test_cone_program.py",)),
         )
     ),
     "steps": Group(
