@@ -1,7 +1,8 @@
 """Convexity of f: a proof by expansions and interval arithmetic, a point that refutes it, or neither.
 
 Expansions give the sign of f'' near 0 and near infinity. Between, f'' of f and of its adjoint s f(1/s) are enclosed on
-intervals that are cut in two until each is seen not to be negative. At a breakpoint the slope must not fall.
+intervals that are cut in two until each is seen not to be negative. Where f'' may touch 0, squares in it are left out.
+At a breakpoint the slope must not fall.
 """
 
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from cvxpriv.divergences.expansions import END_INFINITY, END_ZERO, settled
 from cvxpriv.divergences.intervals import INTERVALS, Interval
 from cvxpriv.divergences.jets import DIGITS, MANY_DIGITS, jet
 from cvxpriv.divergences.spellings import cleared, spellings, spread
+from cvxpriv.divergences.squares import without_squares
 from cvxpriv.divergences.tree import (
     Node,
     Sum,
@@ -109,7 +111,7 @@ def _on_interval(tree: Node, low: float, high: float) -> Convexity:
             start, end = (float(t), end) if place == END_ZERO else (start, float(t))
     ends = np.concatenate([[start], STARTS[(start < STARTS) & (end > STARTS)], [end]])
     lows, highs = ends[:-1], ends[1:]
-    several = [*((spelt, False) for spelt in spellings(tree)), *((spelt, True) for spelt in spellings(adjoint(tree)))]
+    several = [(spelt, turned, 2) for turned in (False, True) for spelt in spellings(adjoint(tree) if turned else tree)]
     cells, left, proved = 0, ROUNDS, True
     while left:
         left -= 1
@@ -118,6 +120,10 @@ def _on_interval(tree: Node, low: float, high: float) -> Convexity:
         open_ = ~(least >= 0.0)
         if left == TOUCHING_ROUND:
             open_ &= ~_touching(tree, lows, highs, open_)
+            rest = without_squares(tree) if open_.any() else None
+            if rest is not None:
+                open_ &= not rest[1]
+                several += [(spelt, False, 0) for spelt in spellings(rest[0])]
         lows, highs, most = lows[open_], highs[open_], most[open_]
         refuted = _refuted(tree, lows, highs, most, every=left == ROUNDS - 1)
         if refuted is not None:
@@ -147,16 +153,17 @@ def _touching(tree: Node, low: Array, high: Array, open_: npt.NDArray[np.bool_])
     return found
 
 
-def _enclosed(several: list[tuple[Node, bool]], low: Array, high: Array) -> tuple[Array, Array]:
+def _enclosed(several: list[tuple[Node, bool, int]], low: Array, high: Array) -> tuple[Array, Array]:
     """Return bounds of f'' on intervals: the best that several spellings give, those of the adjoint at 1/t.
 
-    They have one sign, and one of them may be known where the other is 0 times infinity."""
+    They have one sign, and one of them may be known where the other is 0 times infinity. Of each the derivative of an
+    order counts: of what squares leave of f'' the value."""
     least, most = np.full(low.shape, -np.inf), np.full(low.shape, np.inf)
-    for one, turned in several:
+    for one, turned, order in several:
         with np.errstate(all="ignore"):
             open_ = ~(least >= 0.0)
             at = Interval(low[open_], high[open_])
-            bend = jet(one, 1 / at if turned else at, INTERVALS)[2]
+            bend = jet(one, 1 / at if turned else at, INTERVALS)[order]
         sides = (bend.low, bend.high) if isinstance(bend, Interval) else (float(bend), float(bend))
         least[open_], most[open_] = np.maximum(least[open_], sides[0]), np.minimum(most[open_], sides[1])
     return least, most

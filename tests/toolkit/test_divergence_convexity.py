@@ -72,6 +72,52 @@ def test_intervals_prove_over_the_whole_half_line_with_its_ends(text: str) -> No
     assert f.notes[0].startswith("convexity is proved by interval arithmetic")
 
 
+def twice_integrated(powers: dict[Fraction, Fraction]) -> str:
+    """An f whose f'' is sum c t^e."""
+    special = {Fraction(-1): "t*log(t)", Fraction(-2): "-log(t)"}
+    return " + ".join(
+        f"({c})*{special[e]}" if e in special else f"({c / ((e + 1) * (e + 2))})*t**({e + 2})"
+        for e, c in powers.items()
+    )
+
+
+def squared(random: np.random.Generator) -> dict[Fraction, Fraction]:
+    """(t^a - b)^2 (c + t^d) t^e with b that is mostly no power of a rational number, multiplied out."""
+    a, b, c = Fraction(int(random.integers(1, 7)), 2), -Fraction(int(random.integers(2, 9)), 3), random.integers(1, 4)
+    d, e = Fraction(int(random.integers(0, 5))), Fraction(int(random.integers(-5, 3)))
+    found: dict[Fraction, Fraction] = {}
+    for inner, x in ((2 * a, Fraction(1)), (a, 2 * b), (Fraction(0), b * b)):
+        for outer, y in ((Fraction(0), Fraction(int(c))), (d, Fraction(1))):
+            found[inner + outer + e] = found.get(inner + outer + e, Fraction(0)) + x * y
+    return found
+
+
+@pytest.mark.parametrize(("seed", "count"), [(1, 2), pytest.param(2, 12, marks=pytest.mark.slow)])
+def test_a_double_root_anywhere_is_proved_and_a_dip_beside_it_is_refuted(seed: int, count: int) -> None:
+    random = np.random.default_rng(seed)
+    for _ in range(count):
+        powers = squared(random)
+        text, other = twice_integrated(powers), twice_integrated({random.choice(list(powers)): Fraction(1)})
+        for depth, verdict in ((0, "proved"), (1, "proved"), (-1, "refuted")):
+            moved = f"{text} + ({depth}e-{random.integers(3, 13)})*({other})"
+            assert convexity_of(branches_of(line_of(moved).f)).verdict == verdict, moved
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ("log(1+t**2) + t**2/8", "proved"),  # f'' = (t^2 - 3)^2/(4 (1 + t^2)^2)
+        ("exp(2*t)/4 - 4*exp(t) + 2*t**2", "proved"),  # (e^t - 2)^2
+        ("exp(2*t)/4 - 4*exp(t) + 2*t**2 - 1e-12*t**2", "refuted"),
+        ("t**2*log(t)**2/2 - 5*t**2*log(t)/2 + 15*t**2/4", "proved"),  # (log t - 1)^2
+        ("t**2*log(t)**2/2 - 5*t**2*log(t)/2 + (15/4 - 1e-12)*t**2", "refuted"),
+        ("exp(-t)*(t**4 + 8*t**3 + 32*t**2 + 80*t + 100)", "proved"),  # (t^2 - 2)^2 exp(-t)
+    ],
+)
+def test_squares_of_other_functions_are_squares(text: str, verdict: str) -> None:
+    assert convexity_of(branches_of(line_of(text).f)).verdict == verdict
+
+
 def test_sizes_that_differ_hide_no_bend() -> None:
     for text in ("t**64 - t**63", "1e-20*(t**60 - t**59)"):
         with pytest.raises(ModelError, match="is not convex"):
@@ -79,7 +125,7 @@ def test_sizes_that_differ_hide_no_bend() -> None:
 
 
 def test_what_is_not_proved_says_what_was_tried() -> None:
-    f = FDivergence.parse("log(1+t**2) + t**2/8 - log(2) - 1/8")  # f'' = (t^2 - 3)^2/(4 (1 + t^2)^2)
+    f = FDivergence.parse("t**4/12 - 2**0.5*t**3/3 + t**2 - 13/12 + 2**0.5/3")  # f'' = (t - 2^(1/2))^2
     assert f.convexity == "not refuted"
     assert "none is known to hold a point where" in f.notes[0]
 
