@@ -5,14 +5,20 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 import pytest
-from cvxpriv_models.privacy_funnel import faces
-from cvxpriv_models.privacy_funnel.active_set import copied, priced
+from cvxpriv_models.privacy_funnel import algorithm, faces
+from cvxpriv_models.privacy_funnel.active_set import copied, newton_on_the_face, priced
 from cvxpriv_models.privacy_funnel.faces import linear_rows
 from cvxpriv_models.privacy_funnel.problem import Problem
+from cvxpriv_models.privacy_funnel.run import Settings
+from cvxpriv_models.privacy_funnel.solving import best_run
 
 from cvxpriv import constraints, datasets
 from cvxpriv.blocks.declaration import Known
+from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.models import PrivacyFunnel
+from cvxpriv.numerics.arrays import Values
+from cvxpriv.numerics.sizes import now, until
+from cvxpriv.schedules.history import Context, LoopReport
 
 S_GIVEN_X = np.array([[0.9, 0.08, 0.4], [0.025, 0.82, 0.05], [0.075, 0.1, 0.55]])  # PF section V-A
 PROBLEM = Problem.of(S_GIVEN_X / 3.0, 0.6, "fraction", 4)
@@ -50,6 +56,28 @@ def test_a_constraint_that_is_not_linear_has_no_rows_and_is_left_to_the_passes()
     assert once.iterations == 1
     assert not once.converged
     assert once.kkt.largest > once.settings.tol
+
+
+def test_once_time_is_over_a_step_is_one_pass_and_only_the_best_start_is_measured() -> None:
+    mine = (("mine", constraints.total_variation_to_prior(0.9)),)
+    log_u = np.log(P_X * np.random.default_rng(0).dirichlet(np.ones(4), size=(3, 3)))
+    state, passes = algorithm.initial_state(PROBLEM, log_u), list[Values]()
+    step = newton_on_the_face(PROBLEM, mine, lambda _: 0.0)
+    assert step is not None
+    context = Context(ClosedForm())
+    context.reports[algorithm.LOOP] = LoopReport(np.ones(3, dtype=np.intp), np.zeros(3, dtype=bool))
+
+    def one_pass(state: Values) -> dict[str, np.ndarray]:
+        passes.append(state)
+        return {**state, "log_u": state["log_u"] + 1e-6}
+
+    settings = Settings("closed_form", "ccp", "auto", 3, 0, 500, 1e-7)
+    with until(now() - 1.0):
+        step(one_pass, state, 1)
+        assert len(passes) == 1
+        assert np.isinf(algorithm.measure(PROBLEM, mine)(state)["kkt"]).all()
+        run = best_run(PROBLEM, mine, [(state, context)], ["random"] * 3, settings, 0.0)
+    assert np.isfinite(run.starts["kkt"]).tolist() == (run.starts["leakage"] == run.starts["leakage"].min()).tolist()
 
 
 def test_the_curvature_is_the_derivative_of_the_slopes() -> None:

@@ -19,6 +19,7 @@ from scipy.linalg import null_space
 
 from cvxpriv.blocks.declaration import Constraint
 from cvxpriv.numerics.arrays import Array, Values, single
+from cvxpriv.numerics.sizes import late
 from cvxpriv.schedules.steps import Accelerator
 
 from . import closed_form
@@ -56,10 +57,12 @@ def newton_on_the_face(
     def accelerate(body: Callable[[Values], dict[str, Array]], state: dict[str, Array], iteration: int) -> Values:
         for _ in range(_PASSES):
             before, state = np.exp(state["log_u"]), body(state)
-            if np.abs(np.exp(state["log_u"]) - before).max() <= _STILL:
+            if np.abs(np.exp(state["log_u"]) - before).max() <= _STILL or late():
                 break
         log_u, lam = state["log_u"].copy(), state["lam"].copy()
         for start, u in enumerate(np.exp(state["log_u"])):
+            if late():
+                break
             if found := polished(u, problem, rows):
                 plain = len(found) == 1 or residual(found[0]) <= _RISE
                 log_u[start], lam[start] = (found[0] if plain else found[1])["log_u"], found[0]["lam"]

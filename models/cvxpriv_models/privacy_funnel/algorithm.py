@@ -16,6 +16,7 @@ import numpy as np
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Constraint
 from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.numerics.sizes import late
 from cvxpriv.schedules.history import Below
 from cvxpriv.schedules.steps import Accelerator, Invariant, Loop, Measure, Sweep
 
@@ -105,17 +106,29 @@ def blocks(problem: Problem, constraints: Constraints = ()) -> dict[str, Block]:
 
 
 def measure(problem: Problem, constraints: Constraints = ()) -> Measure:
-    """Return the figures of a state: objective I(S;Y), utility I(X;Y), and the KKT residual, in nats, per start."""
-    own = _constrained(convex_concave, problem, constraints).own_residuals if constraints else None
+    """Return the figures of a state: objective I(S;Y), utility I(X;Y), and the KKT residual, in nats, per start.
+
+    Under constraints a residual can take a second: once time is over it is inf, not measured.
+    """
+    own = residuals_under(problem, constraints) if constraints else None
 
     def figures(state: Values) -> dict[str, Array]:
+        if own is None:
+            residual = residuals_of(problem, state["log_u"], state["lam"]).largest
+        else:
+            residual = np.full(len(state["log_u"]), np.inf) if late() else own(state)
         return {
             "objective": closed_form.leakage(state["log_u"], problem.p_s_given_x),
             "utility": closed_form.utility(state["log_u"]),
-            "kkt": residuals_of(problem, state["log_u"], state["lam"]).largest if own is None else own(state),
+            "kkt": residual,
         }
 
     return figures
+
+
+def residuals_under(problem: Problem, constraints: Constraints) -> Callable[[Values], Array]:
+    """Return what gives the KKT residual of each start under constraints."""
+    return _constrained(convex_concave, problem, constraints).own_residuals
 
 
 def residuals_of(problem: Problem, log_u: Array, lam: Array | None = None) -> kkt.FunnelResiduals:

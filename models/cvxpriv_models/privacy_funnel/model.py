@@ -277,9 +277,9 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
                 except ModelError as problem:
                     if not done:
                         raise refused(problem, self.problem, self.constraints, under) from None
-        settings = Settings(who.name, method, accelerate, len(origins), seed, limit, tol)
-        seconds = time.perf_counter() - begun
-        return best_run(self.problem, self.constraints, done, origins, settings, seconds, proved)
+            settings = Settings(who.name, method, accelerate, len(origins), seed, limit, tol)
+            seconds = time.perf_counter() - begun
+            return best_run(self.problem, self.constraints, done, origins, settings, seconds, proved)
 
     def _method(self, method: str | None, who: Engine, init: ArrayLike | None, accelerate: str) -> str:
         """Return the method that is asked for, or the usual one."""

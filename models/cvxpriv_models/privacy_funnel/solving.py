@@ -15,7 +15,8 @@ from cvxpriv.blocks.engines import Engine
 from cvxpriv.bounds.columns import INTERRUPTED, OUT_OF_TIME
 from cvxpriv.constraints.gate import brought_inside, missed
 from cvxpriv.errors import ModelError
-from cvxpriv.numerics.arrays import Array, IntArray, Values, put, single
+from cvxpriv.numerics.arrays import Array, IntArray, Values, put, single, take
+from cvxpriv.numerics.sizes import late
 from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.history import Context, History
 from cvxpriv.schedules.running import run
@@ -115,7 +116,8 @@ def best_run(
     """Return the run of the best start among those of all pieces.
 
     The best is the one of least leakage; of several within `SAME_LEAKAGE` of it, a converged one of least residual.
-    Without constraints its residual includes what the best use of a free output would gain, and a certified gap of at
+    Once time is over, under constraints, only the best one's residual is measured: it is inf of the others. Without
+    constraints its residual includes what the best use of a free output would gain, and a certified gap of at
     most the tolerance is convergence too.
     """
     shared = set.intersection(*(set(piece) for piece, _ in pieces))  # an accelerator's own values may be missing
@@ -127,11 +129,13 @@ def best_run(
     )
     state["log_u"] = brought
     state = {**state, **closed_form.complete(state["log_u"], problem.p_s_given_x, state["lam"])}
+    leakage = closed_form.leakage(state["log_u"], problem.p_s_given_x)
     if constraints:
-        residual = algorithm.measure(problem, constraints)(state)["kkt"]
+        some = leakage.argsort()[:1] if late() else np.arange(len(leakage))
+        residual = np.full(len(leakage), np.inf)
+        residual[some] = algorithm.residuals_under(problem, constraints)(take(state, some))
     else:
         residual = algorithm.final_residuals(problem, state["log_u"], state["lam"], settings.tol).largest
-    leakage = closed_form.leakage(state["log_u"], problem.p_s_given_x)
     near = np.flatnonzero(leakage <= leakage.min() + SAME_LEAKAGE)
     near = near[residual[near].argsort(kind="stable")]
     if not constraints:
