@@ -5,8 +5,7 @@ coordinate i of vertex a of cell n. Vertices of the unit simplex have dyadic coo
 exact in doubles down to edges of length 1e-15, and the two halves of a cell cover it without a gap.
 """
 
-import itertools
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -16,24 +15,16 @@ SMALLEST = 1e-12
 """A coordinate that is everywhere below this counts as this."""
 
 
-def unit_cells(size: int, count: int) -> Array:
-    """Return `count` copies of the unit simplex with `size` vertices, (size, size, count).
-
-    >>> unit_cells(2, 3).shape
-    (2, 2, 3)
-    """
-    return np.repeat(np.eye(size)[:, :, None], count, axis=2)
-
-
-@cache
+@lru_cache(maxsize=8)
 def edge_pairs(size: int) -> tuple[IntArray, IntArray]:
-    """Return the first and second vertex of every edge of a simplex with `size` vertices.
+    """Return the first and second vertex of every edge of a simplex with `size` vertices, read-only.
 
     >>> edge_pairs(3)[1]
     array([1, 2, 2])
     """
-    pairs = np.array(list(itertools.combinations(range(size), 2)), dtype=np.intp).reshape(-1, 2)
-    return pairs[:, 0].copy(), pairs[:, 1].copy()
+    first, second = np.triu_indices(size, 1)
+    first.flags.writeable = second.flags.writeable = False
+    return first, second
 
 
 @cache
@@ -44,7 +35,7 @@ def parts_of_unit(size: int, count: int) -> Array:
     array([[1. , 0.5],
            [0. , 0.5]])
     """
-    parts = unit_cells(size, 1)
+    parts = np.eye(size)[:, :, None]
     while parts.shape[2] < count:
         parts, _ = bisect(parts)
     return parts
@@ -74,7 +65,7 @@ def bisect(vertices: Array) -> tuple[Array, Array]:
     Returns `halves`, ``(vertices, coordinates, 2 n)``: The first halves of all cells, then the second halves: the
     halves of cell n of k are n and n + k. `middle`, ``(coordinates, n)``: The only new vertex of each cell.
 
-    >>> halves, middle = bisect(unit_cells(2, 1))
+    >>> halves, middle = bisect(parts_of_unit(2, 1))
     >>> middle[:, 0]
     array([0.5, 0.5])
     """

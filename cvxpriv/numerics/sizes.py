@@ -99,11 +99,6 @@ class Size:
         seconds = 2.0 * time_limit
         return replace(self, seconds=seconds, logged=self.logged * seconds / self.seconds)
 
-    @property
-    def feasible(self) -> bool:
-        """Whether it is within the limits."""
-        return self.seconds <= LONGEST and self.bytes <= LARGEST
-
 
 def require_feasible(size: Size, oversize: bool | None = None) -> None:
     """Refuse work above the limits, unless that is wanted; None where it cannot be.
@@ -112,7 +107,7 @@ def require_feasible(size: Size, oversize: bool | None = None) -> None:
     Traceback (most recent call last):
     cvxpriv.errors.ModelError: a mechanism of 8,834 x 8,835 cells, 1 start, 500 passes can take 9.8 h and 12 GB, ...
     """
-    if size.feasible or oversize:
+    if oversize or (size.seconds <= LONGEST and size.bytes <= LARGEST):
         return
     wish = "" if oversize is None else ", or go on with oversize=True (--yes)"
     raise ModelError(

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from cvxpriv.bounds.cells import bisect, edge_pairs, longest_edges, unit_cells
+from cvxpriv.bounds.cells import bisect, edge_pairs, longest_edges, parts_of_unit
 
 
 def volumes(vertices: np.ndarray) -> np.ndarray:
@@ -17,7 +17,7 @@ def volumes(vertices: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("size", [2, 3, 4, 5])
 def test_halves_have_half_the_volume_after_many_bisections(size: int) -> None:
-    cells = unit_cells(size, 1)
+    cells = parts_of_unit(size, 1)
     for depth in range(1, 9):
         cells, _ = bisect(cells)
         assert cells.shape == (size, size, 2**depth)
@@ -27,7 +27,7 @@ def test_halves_have_half_the_volume_after_many_bisections(size: int) -> None:
 
 @pytest.mark.parametrize("size", [2, 3, 4])
 def test_every_point_is_in_one_of_the_cells(size: int) -> None:
-    cells = unit_cells(size, 1)
+    cells = parts_of_unit(size, 1)
     for _ in range(7):
         cells, _ = bisect(cells)
     points = np.random.default_rng(0).dirichlet(np.ones(size), 200)
@@ -37,7 +37,7 @@ def test_every_point_is_in_one_of_the_cells(size: int) -> None:
 
 
 def test_middles_are_exact_down_to_edges_of_1e_15() -> None:
-    cells = unit_cells(2, 1)
+    cells = parts_of_unit(2, 1)
     for depth in range(50):
         cells, middle = bisect(cells[:, :, -1:])
         assert middle.sum() == 1.0, depth

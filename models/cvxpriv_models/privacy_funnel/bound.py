@@ -213,7 +213,7 @@ class Prover:
         lower = min(max(proof.lower, 0.0), upper)  # both are exact but for rounding, and may meet
         claim = min(lower, proof.without_phi - max(CLAIM_SHARE * gap, LEAST_CLAIM_ROOM))
         certificate = Certificate.of(self.joint, rate, proof.nu, proof.lam, max(claim, 0.0), mechanism, proof.groups)
-        ended, late = self.pricing.limits(), proof.reason == OUT_OF_TIME
+        ended, late = self.pricing.limits, proof.reason == OUT_OF_TIME
         ended = f"{ended}; {OUT_OF_TIME}, and other posteriors may still help" if ended and late else ended
         ended = proof.reason if proof.reason == INTERRUPTED or not ended else ended
         reason = "" if upper - lower <= gap else ended

@@ -14,13 +14,14 @@ from functools import cache
 
 import numpy as np
 
+from cvxpriv.bounds.cells import edge_pairs
 from cvxpriv.numerics.arrays import Array, IntArray
 from cvxpriv.numerics.simplex import simplex_grid
 from cvxpriv.tables.information import entropy, mutual_information
 
 from . import closed_form
 from .interior import feasible_rows
-from .pricing_search import TINY, pairs
+from .pricing_search import TINY
 
 HALVINGS = 60
 
@@ -128,7 +129,7 @@ def first_columns(p_x: Array, a: Array) -> Array:
 def _merged_pairs(p_x: Array, a: Array) -> Array:
     """Each symbol merged, at prior weights, with those for which leakage falls most for what is lost of I(X;Y)."""
     size = len(p_x)
-    i, j = pairs(size)
+    i, j = edge_pairs(size)
     if len(i) > FIRST_PAIRS * size:
         told, found = p_x * entropy(a, axis=0), []
         for one in range(size):

@@ -33,7 +33,7 @@ from cvxpriv.tables.arrays import given_count
 from cvxpriv.tables.joint import JointTable
 
 from . import algorithm, closed_form, optimum
-from .bound import FunnelBound, bound
+from .bound import FunnelBound, Prover
 from .cells import Cells
 from .constrained_bound import bound_under
 from .constrained_start import best, constrained_start, refused
@@ -247,7 +247,7 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         limit_of_bound = self._longest_proof if time_limit is None else shared.FOR_THE_BOUND * time_limit
         with processor_time(time_limit is None), until(now() + (np.inf if time_limit is None else time_limit)):
             if method == COLUMNS:
-                proved = self.bound(gap=gap, time_limit=limit_of_bound)
+                proved = Prover(self.problem.table.probabilities).at(self.problem.rate, gap, limit_of_bound)
                 few = min(limit, optimum.FEW_PASSES) if proved.upper <= tol else limit
                 ending = Until(who, now() + limit_of_bound) if time_limit is None else who
                 polish = replace(work, limit=few, engine=ending)
@@ -313,7 +313,7 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
             again = {"gap": gap, "time_limit": time_limit}
             return answered_apart("the bound", partial(self.bound, **again), seconds=isolate)
         if not self.constraints:
-            return bound(self.problem.table, self.problem.rate, gap, time_limit)
+            return Prover(self.problem.table.probabilities).at(self.problem.rate, gap, time_limit)
         return bound_under(self.problem, self.constraints, gap, time_limit)[0]
 
     def perfect_privacy(self) -> PerfectPrivacy:

@@ -72,14 +72,6 @@ def _start_of(problem: Problem, found: FunnelBound) -> Array | None:
     return log_u
 
 
-def _already_stationary(problem: Problem, log_u: Array, tol: float, engine: Engine, lam: float) -> End | None:
-    """Return one start as the end of a run without a pass, if its residual is at most `tol`, at `lam` or the best."""
-    residuals = algorithm.final_residuals(problem, log_u, np.array([lam]), tol)
-    if residuals.largest[0] > tol:
-        return None
-    return settled(problem, engine, log_u, residuals.lam)
-
-
 def settled(problem: Problem, engine: Engine, log_u: Array, lam: Array | None = None) -> End:
     """Return one start, (1, |X|, |Y|), as the end of a run without a pass."""
     context = Context(engine, History(), starts=np.arange(1))
@@ -100,7 +92,9 @@ def polished(
     while log_u is not None:
         large = log_u.size > MOST_CELLS
         wanted = np.inf if large else tol
-        state, context = _already_stationary(problem, log_u, wanted, engine, found.certificate.lam) or polish(log_u)
+        own = algorithm.final_residuals(problem, log_u, np.array([found.certificate.lam]), wanted)
+        stationary = own.largest[0] <= wanted
+        state, context = settled(problem, engine, log_u, own.lam) if stationary else polish(log_u)
         done = large or context.reports[algorithm.LOOP].converged[0] or context.ended
         if not (done or found.upper <= tol or clock.over()):  # a leak below the tolerance needs no second attempt
             state, context = polish(_traced(problem, log_u))

@@ -17,6 +17,7 @@ from functools import cached_property
 
 import numpy as np
 
+from cvxpriv.bounds.cells import edge_pairs
 from cvxpriv.bounds.columns import Clock, Priced, Verified
 from cvxpriv.bounds.master import Master
 from cvxpriv.errors import DataError
@@ -26,7 +27,7 @@ from cvxpriv.tables.information import entropy
 from .columns import SMALL_X, Solved, first_columns, joint_newton, on_all_symbols
 from .perfect_privacy import listed_silent
 from .pricing_faces import face_minimum, rounding
-from .pricing_search import FaceFunction, Found, descend, edge_minima, newton, pairs, wide_search
+from .pricing_search import FaceFunction, Found, descend, edge_minima, newton, wide_search
 
 #: Largest number of private symbols of which random faces are searched locally, and all of many faces by cells.
 LARGEST_S = 5
@@ -74,6 +75,14 @@ class FunnelPricing:
     rate: float
     seed: int = 0
     rng: np.random.Generator = field(init=False, repr=False)
+    p_x: Array = field(init=False, repr=False)
+    """P(X), (|X|,)."""
+    p_s_given_x: Array = field(init=False, repr=False)
+    """A = P(S|X), (|S|, |X|)."""
+    entropy_x: float = field(init=False, repr=False)
+    """H(X) in nats."""
+    entropy_s: float = field(init=False, repr=False)
+    """H(S) in nats."""
 
     def __post_init__(self) -> None:
         joint = np.asarray(self.joint, dtype=np.float64)
@@ -83,58 +92,35 @@ class FunnelPricing:
         joint = joint if abs(total - 1.0) <= NORMALISED else joint / total
         self.joint = joint[joint.sum(axis=1) > 0.0]
         self.rng = np.random.default_rng(self.seed)
-
-    @cached_property
-    def p_x(self) -> Array:
-        """P(X), (|X|,)."""
-        return np.asarray(self.joint.sum(axis=0))
-
-    @cached_property
-    def p_s_given_x(self) -> Array:
-        """A = P(S|X), (|S|, |X|)."""
+        self.p_x = self.joint.sum(axis=0)
         a = self.joint / self.p_x
-        return np.where(a < NEGLIGIBLE, 0.0, a)
+        self.p_s_given_x = np.where(a < NEGLIGIBLE, 0.0, a)
+        self.entropy_x, self.entropy_s = entropy(self.p_x), entropy(self.joint.sum(axis=1))
 
     @cached_property
-    def entropy_x(self) -> float:
-        """H(X) in nats."""
-        return entropy(self.p_x)
-
-    @cached_property
-    def entropy_s(self) -> float:
-        """H(S) in nats."""
-        return entropy(self.joint.sum(axis=1))
-
-    @property
-    def faces(self) -> int:
-        """Number of faces of 2 to |S| symbols of the simplex."""
-        size_s, size_x = self.joint.shape
-        return sum(math.comb(size_x, size) for size in range(2, min(size_s, size_x) + 1))
-
-    @property
-    def certifiable(self) -> bool:
-        """Whether the minimum of phi can be proved: |S| <= 2, or faces of up to 8 symbols and bearably many."""
-        return len(self.joint) <= 2 or (min(self.joint.shape) <= LARGEST_PROVED and self.faces <= self.most_faces)
-
-    @property
-    def most_faces(self) -> int:
-        """Largest number of faces to start from."""
-        return MOST_FACES if self.joint.shape[0] <= LARGEST_S else FEWER_FACES
-
     def limits(self) -> str:
-        """The reason why the minimum of phi cannot be proved; "" if it can."""
+        """The reason why the minimum of phi cannot be proved; "" if it can: |S| <= 2, or bearably many small faces."""
         size_s, size_x = self.joint.shape
-        if self.certifiable:
+        if size_s <= 2:
             return ""
         if min(size_s, size_x) > LARGEST_PROVED:
             return (
                 f"the gap is not certified: |S| = {size_s}, and posteriors are searched completely up to "
                 f"|S| = {LARGEST_PROVED} only; merge private symbols"
             )
+        faces = sum(math.comb(size_x, size) for size in range(2, min(size_s, size_x) + 1))
+        most = MOST_FACES if size_s <= LARGEST_S else FEWER_FACES
+        if faces <= most:
+            return ""
         return (
-            f"the gap is not certified: {self.faces} faces of up to {size_s} of the {size_x} public symbols are more "
-            f"than {self.most_faces}; merge public symbols, or private ones"
+            f"the gap is not certified: {faces} faces of up to {size_s} of the {size_x} public symbols are more "
+            f"than {most}; merge public symbols, or private ones"
         )
+
+    @property
+    def certifiable(self) -> bool:
+        """Whether the minimum of phi can be proved."""
+        return not self.limits
 
     def master(self) -> Master:
         """The master program without columns: the rows of P(X), and the row of the rate last."""
@@ -145,11 +131,6 @@ class FunnelPricing:
     def first(self) -> Array:
         """The columns to begin with, (|X|, n)."""
         return first_columns(self.p_x, self.p_s_given_x)
-
-    @cached_property
-    def first_rows(self) -> tuple[Array, Array]:
-        """Their costs and rows."""
-        return self.rows(self.first)
 
     def rows(self, columns: Array) -> tuple[Array, Array]:
         """Costs -H(A pi), (n,), and rows (pi, H(pi)), (|X| + 1, n)."""
@@ -197,7 +178,7 @@ class FunnelPricing:
         """
         lam, nu = self.split(duals)
         if not self.certifiable:
-            return Verified(-math.inf, np.zeros((len(nu), 0)), self.limits())
+            return Verified(-math.inf, np.zeros((len(nu), 0)), self.limits)
         if self.joint.shape[0] > 2:
             return face_minimum(self.p_s_given_x, lam, nu, level, out_of_time, known=known)
         found, inside = self._edges(lam, nu)
@@ -227,7 +208,7 @@ class FunnelPricing:
 
     def _edges(self, lam: float, nu: Array) -> tuple[Priced, float]:
         """Minima on all edges, and a number that no edge is below."""
-        first, second = pairs(len(self.p_x))
+        first, second = edge_pairs(len(self.p_x))
         columns, values, least = [np.zeros((len(nu), 0))], [np.zeros(0)], math.inf
         a = self.p_s_given_x[0]
         for start in range(0, len(first), EDGES_AT_ONCE):

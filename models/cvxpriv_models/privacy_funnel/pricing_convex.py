@@ -12,9 +12,10 @@ sum d = 0, and then lies above its tangent at Y, whose least value over the cell
 
 import numpy as np
 
+from cvxpriv.bounds.cells import edge_pairs
 from cvxpriv.numerics.arrays import Array, Flags, IntArray
 
-from .pricing_search import TINY, pairs
+from .pricing_search import TINY
 
 #: Steps of Newton's method: a cell from which they do not arrive is cut.
 STEPS = 3
@@ -161,7 +162,7 @@ def may_be_together(a: Array, lam: float) -> Flags:
     a grid bound it. Where G < lam + c, phi + c h(r) bends down (h the binary entropy): one of the two symbols can
     take the place of both at a loss of c log 2 at most.
     """
-    first, second = pairs(a.shape[1])
+    first, second = edge_pairs(a.shape[1])
     most = np.full(len(first), -np.inf)
     r = (np.arange(SHARES) + 0.5) / SHARES
     rest = 1.0 - r

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -26,14 +26,6 @@ STEPS = 60
 FARTHEST = 700.0
 #: Rounding error of phi and of phi' per unit of their largest term: under a hundred operations of 2.2e-16 each.
 ROUNDING = 2e-14
-
-
-@lru_cache(maxsize=2)
-def pairs(size: int) -> tuple[IntArray, IntArray]:
-    """All pairs i < j of `size` symbols."""
-    first, second = np.triu_indices(size, 1)
-    first.flags.writeable = second.flags.writeable = False
-    return first, second
 
 
 def edge_minima(

@@ -27,7 +27,7 @@ def solved_at_once(pricing: FunnelPricing) -> Solved | None:
     if not (2 < size_x <= SMALL_X and 2 < size_s <= LARGEST_S):
         return None
     told = pricing.entropy_x - pricing.rate
-    columns, (costs, rows) = pricing.first, pricing.first_rows
+    columns, (costs, rows) = pricing.first, pricing.rows(pricing.first)
     for _ in range(ROUNDS):
         begun = _program(costs, rows, np.append(pricing.p_x, told))
         if begun is None:
