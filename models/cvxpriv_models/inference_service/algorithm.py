@@ -39,7 +39,6 @@ from .measured import (
     keep,
     measure,
     nested,
-    objective,
     rises,
 )
 from .problem import Problem
@@ -62,7 +61,7 @@ def alternating_direction(problem: Problem, options: Options, constraints: Const
 
 def joint_steps(problem: Problem, options: Options, constraints: Constraints = ()) -> Loop:
     """The convex-concave procedure: (10) solved exactly, then (9); a step that lowers F is not taken."""
-    converged: Stop = Risen(partial(objective, problem), SOLVED) if constraints else Below("kkt", options.tol)
+    converged: Stop = Risen(problem.objective, SOLVED) if constraints else Below("kkt", options.tol)
     return Loop(
         joint_step(problem, constraints),
         stop=AnyOf((converged, Moved("mechanism", STILL))),
@@ -167,7 +166,7 @@ def squarem(problem: Problem) -> Accelerator:
         once = body(state)
         twice = body(once)
         ahead = body({**twice, "posterior": _leap(state["posterior"], once["posterior"], twice["posterior"])})
-        better = objective(problem, ahead["mechanism"]) > objective(problem, twice["mechanism"])
+        better = problem.objective(ahead["mechanism"]) > problem.objective(twice["mechanism"])
         return {name: np.where(_along(better, value), ahead[name], value) for name, value in twice.items()}
 
     return accelerate

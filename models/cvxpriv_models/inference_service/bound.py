@@ -188,7 +188,7 @@ def bound_of(certificate: ServiceCertificate, problem: Problem, constraints: Con
     counted = held_under(certificate, problem, constraints)
     if not counted:
         proved(certificate, problem)
-    lower = problem.objective(certificate.mechanism)
+    lower = float(problem.objective(certificate.mechanism))
     without = tuple((name, NO_CONSTRAINTS) for name, _ in constraints if name not in counted)
     left = _left_out(problem, without, certificate.mechanism)
     return ServiceBound(lower, max(certificate.bound, lower), certificate.mechanism, "", certificate, 0, left)
@@ -240,15 +240,17 @@ def _searched(
 
 def _kept(problem: Problem, found: Found, asked: PricedConstraints) -> Found:
     """Return a search whose mechanism satisfies what is counted, of columns that are all alike."""
-    mechanism = inside(found.mechanism, asked.counted, Known.of_table(problem.table))
-    return found._replace(mechanism=mechanism, value=problem.objective(mechanism), asked=asked)
+    mechanism = found.mechanism
+    if asked.counted:
+        mechanism = inside(mechanism, asked.counted, Known.of_table(problem.table))
+    return found._replace(mechanism=mechanism, value=float(problem.objective(mechanism)), asked=asked)
 
 
 def _answer(
     problem: Problem, found: Found, claim: Claim, gap: float, asked: PricedConstraints, late: bool
 ) -> ServiceBound:
     upper, alpha, groups, under = claim
-    lower = problem.objective(found.mechanism)
+    lower = float(problem.objective(found.mechanism))
     mechanism = found.mechanism
     if lower <= NOTHING + np.finfo(float).eps * problem.beta and not asked.named:
         lower, mechanism = 0.0, np.ones((problem.p_y.size, 1))

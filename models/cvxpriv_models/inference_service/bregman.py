@@ -19,7 +19,6 @@ from cvxpriv.solvers.chain import Solution
 from . import closed_form, kkt
 from .blocks import PRICE_LIMIT, ROW_FLOOR, ROWS_SUM, marginal_block
 from .closed_form import solve_marginal
-from .measured import objective
 from .problem import Problem, floored_rows
 
 
@@ -112,7 +111,7 @@ def ascent(problem: Problem, state: Values, step: float | None) -> Values:
     slope = gradient(problem, mechanism)
     if step is not None:
         return {"mechanism": projected_rows(mechanism + step * slope, problem.floor)}
-    current = objective(problem, mechanism)
+    current = problem.objective(mechanism)
     best = mechanism.copy()
     open_starts = np.arange(len(mechanism))
     length = FIRST
@@ -120,7 +119,7 @@ def ascent(problem: Problem, state: Values, step: float | None) -> Values:
         here = mechanism[open_starts]
         trial = projected_rows(here + length * slope[open_starts], problem.floor)
         promised = np.sum(slope[open_starts] * (trial - here), axis=(-2, -1))
-        good = objective(problem, trial) > current[open_starts] + SUFFICIENT * promised
+        good = problem.objective(trial) > current[open_starts] + SUFFICIENT * promised
         best[open_starts[good]] = trial[good]
         open_starts, length = open_starts[~good], 0.5 * length
         if not open_starts.size:

@@ -161,7 +161,7 @@ def local_gap(problem: Problem, state: Values, constraints: Constraints = ()) ->
         solution = solve_conic(stated, name, solver_spec(name).full_options(None, {}))
         bound = solution.lower_bound.value
         if bound is not None:
-            return float(solution.program.user_value(bound)) - problem.objective(state["mechanism"])
+            return float(solution.program.user_value(bound) - problem.objective(state["mechanism"]))
     return tangents
 
 

@@ -6,7 +6,6 @@ nested loop begins its next outer step there.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +21,6 @@ from .blocks import accuracy_block
 from .joint import joint
 from .problem import Problem
 
-#: Two values of F closer than this are one: the last iterate is then preferred to the best.
-SAME = 1e-12
 #: Fall of F that an exact joint step may have: its certified gap.
 ROUNDING = 1e-11
 
@@ -94,18 +91,7 @@ class Risen:
 
 def rises(problem: Problem, before: Values, after: Values) -> npt.NDArray[np.bool_]:
     """Return which starts' F rose, or fell by no more than rounding."""
-    return np.asarray(objective(problem, after["mechanism"]) >= objective(problem, before["mechanism"]) - ROUNDING)
-
-
-def objective(problem: Problem, mechanism: Array) -> Array:
-    """Return IAS (1) of mechanisms, (starts, |Y|, |U|)."""
-    return measures.objective(mechanism, problem.p_y, problem.p_s_given_y, problem.beta, problem.divergence)
-
-
-def finished(problem: Problem, state: Values) -> Array:
-    """Return each start's mechanism to report, (starts, |Y|, |U|): the last one, or the kept one if it is better."""
-    last, kept = objective(problem, state["mechanism"]), objective(problem, state["kept"])
-    return np.where((last >= kept - SAME)[:, None, None], state["mechanism"], state["kept"])
+    return np.asarray(problem.objective(after["mechanism"]) >= problem.objective(before["mechanism"]) - ROUNDING)
 
 
 #: Names under which loops stand in a run's history.
@@ -169,7 +155,7 @@ def _watch(problem: Problem, options: Options, constraints: Constraints) -> tupl
     Where f has kinks the residual asks for a program of its own: it is left to the end of the run.
     """
     if constraints:
-        return constrained(problem, constraints), Risen(partial(objective, problem), SOLVED)
+        return constrained(problem, constraints), Risen(problem.objective, SOLVED)
     if not problem.divergence.smooth:
         return figures(problem), Moved("mechanism", STILL)
     return measure(problem), Below("kkt", options.tol)
@@ -182,7 +168,7 @@ def keep(problem: Problem, back: bool) -> Update:
     """
 
     def fn(state: Values) -> Values:
-        better = objective(problem, state["mechanism"]) > objective(problem, state["kept"])
+        better = problem.objective(state["mechanism"]) > problem.objective(state["kept"])
         kept = np.where(better[:, None, None], state["mechanism"], state["kept"])
         if not back:
             return {"kept": kept}

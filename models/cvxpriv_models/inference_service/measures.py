@@ -49,17 +49,12 @@ def leakage(mechanism: Array, p_y: Array, divergence: FDivergence, q: Array | No
     return np.asarray(found + 0.0)  # -log 1 is -0.0
 
 
-def objective(mechanism: Array, p_y: Array, p_s_given_y: Array, beta: float, divergence: FDivergence) -> Array:
-    """IAS (1), I(S;U) - beta E[f], (...)."""
-    return accuracy(mechanism, p_y, p_s_given_y) - beta * leakage(mechanism, p_y, divergence)
-
-
 def surrogate(
     mechanism: Array, posterior: Array, p_y: Array, p_s_given_y: Array, beta: float, divergence: FDivergence
 ) -> Array:
     """F of IAS (14) at a posterior P(S|U), (..., |S|, |U|), that need not be the mechanism's own, (...).
 
-    It is at most `objective`, with equality at the posterior of IAS (9): the convex-concave procedure climbs on it.
+    It is at most IAS (1), with equality at the posterior of IAS (9): the convex-concave procedure climbs on it.
     """
     return np.asarray(
         information(p_y, p_s_given_y)

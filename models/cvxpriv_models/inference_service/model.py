@@ -13,10 +13,9 @@ from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Known
-from cvxpriv.blocks.engines import Engine, Until, engine_named
+from cvxpriv.blocks.engines import Until, engine_named
 from cvxpriv.bounds.output_names import in_place
 from cvxpriv.certify.cases import Case, case_of_block
-from cvxpriv.errors import ModelError
 from cvxpriv.mechanisms.plots import Axis, with_axes
 from cvxpriv.numerics.arguments import require_callback
 from cvxpriv.numerics.arrays import Array
@@ -213,8 +212,7 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         who = engine_named(engine, solver=solver, time_limit=time_limit, isolate=isolate)
         asked = {"method": method, "engine": who.name, "starts": starts, "max_iter": max_iter, "init": init}
         require_feasible(self.size(**asked, inner=inner, time_limit=time_limit), oversize)
-        self._require_columns(method, who)
-        require_solvable(self.problem, self.constraints, method or AUTO)
+        require_solvable(self.problem, self.constraints, method or AUTO, who)
         exact = who.name == "closed_form" and not self.constraints
         usual = JOINT_STEPS if method in (None, COLUMNS, AUTO, "joint") else EXACT_STEPS
         steps = (usual if exact else SOLVER_STEPS) if max_iter is None else max_iter
@@ -224,8 +222,12 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         free = init is None and starts is None and who.name == "closed_form"
         asked_for = method == COLUMNS or (method is None and free and self._few)
         seconds = TIME_LIMIT if time_limit is None else shared.FOR_THE_BOUND * time_limit
+        if self.constraints and not PricedConstraints.of(self.problem, self.constraints).none:
+            gap = max(gap, CONSTRAINED_GAP)  # which the linear program of their columns reaches in seconds
+        proved = None
         with processor_time(time_limit is None), until(now() + (np.inf if time_limit is None else time_limit)):
-            proved = self.bound(gap=self._gap(gap), time_limit=seconds) if asked_for else None
+            if asked_for:
+                proved = bound(self.problem, gap=gap, time_limit=seconds, constraints=self.constraints)
             method = method or AUTO
             drawn = partial(initial, self.problem, self.constraints, count=count, seed=seed, engine=who)
             if init is not None:
@@ -312,17 +314,6 @@ class InferenceAsService(MechanismModel[InferenceRun]):
     def _few(self) -> bool:
         """Whether S has so few symbols that the bound can be expected to be tight."""
         return len(self.problem.p_s_given_y) <= CERTIFIED
-
-    def _require_columns(self, method: str | None, who: Engine) -> None:
-        if method == COLUMNS and not (who.name == "closed_form" and self._few):
-            raise ModelError(
-                f"method={method!r} needs engine='closed_form' and |S| <= {CERTIFIED}: choose 'auto'; bound() still "
-                "bounds the objective"
-            )
-
-    def _gap(self, gap: float) -> float:
-        """The gap to prove: with constraints on columns one that their linear program reaches in seconds."""
-        return gap if PricedConstraints.of(self.problem, self.constraints).none else max(gap, CONSTRAINED_GAP)
 
     def _kept(self, proved: ServiceBound) -> bool:
         """Whether the bound's own mechanism is the answer: it is the best, and has no more outputs than U."""

@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from cvxpriv.blocks.declaration import Known
+from cvxpriv.blocks.engines import Engine
 from cvxpriv.constraints import couples_rows
 from cvxpriv.divergences import FDivergence
 from cvxpriv.divergences.registry import divergence_or_text
@@ -11,6 +12,7 @@ from cvxpriv.runs import shared_options as shared
 from cvxpriv.runs.options import Option
 
 from .algorithm import AUTO, COLUMNS, METHODS, ROW_CONSTRAINTS, moduli
+from .bound import CERTIFIED
 from .measured import Constraints, Options
 from .problem import Problem
 
@@ -89,8 +91,13 @@ class SolveOptions(shared.SolveOptions, total=False):
     gap: Gap
 
 
-def require_solvable(problem: Problem, constraints: Constraints, method: str) -> None:
-    """Refuse a method that does not go with the constraints."""
+def require_solvable(problem: Problem, constraints: Constraints, method: str, engine: Engine) -> None:
+    """Refuse a method that does not go with the engine, the table or the constraints."""
+    if method == COLUMNS and not (engine.name == "closed_form" and len(problem.p_s_given_y) <= CERTIFIED):
+        raise ModelError(
+            f"method={method!r} needs engine='closed_form' and |S| <= {CERTIFIED}: choose 'auto'; bound() still "
+            "bounds the objective"
+        )
     if not constraints or method in (AUTO, "joint"):
         return
     if method not in ROW_CONSTRAINTS:
@@ -113,8 +120,7 @@ def warn_without_guarantee(problem: Problem, method: str, options: Options) -> N
             "right one",
             NoGuaranteeWarning,
         )
-    constants = moduli(problem, options.c, options.rho)
-    if method == "bregman" and not constants.printed_assumption:
+    if method == "bregman" and not (constants := moduli(problem, options.c, options.rho)).printed_assumption:
         warn(
             f"method='bregman' with c={options.c:g}: its convergence proof needs c > l_g={constants.l_g:.3g} "
             "(2 beta l_f / floor^2), with which steps are tiny; method='joint' solves the same problem exactly",

@@ -92,9 +92,10 @@ class Problem:
         """Return E[f(p(u)/p(u|y))] of a mechanism P(U|Y), (|Y|, |U|)."""
         return float(measures.leakage(mechanism, self.p_y, self.divergence))
 
-    def objective(self, mechanism: Array) -> float:
-        """Return IAS (1), accuracy - beta * leakage, of a mechanism P(U|Y), (|Y|, |U|)."""
-        return self.accuracy(mechanism) - self.beta * self.leakage(mechanism)
+    def objective(self, mechanism: Array) -> Array:
+        """Return IAS (1), accuracy - beta * leakage, of mechanisms P(U|Y), (..., |Y|, |U|); (...)."""
+        accuracy = measures.accuracy(mechanism, self.p_y, self.p_s_given_y)
+        return accuracy - self.beta * measures.leakage(mechanism, self.p_y, self.divergence)
 
 
 def _usable(given: str | FDivergence, floor: float) -> FDivergence:

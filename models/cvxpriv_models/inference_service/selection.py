@@ -20,7 +20,7 @@ from . import algorithm
 from .algorithm import AUTO
 from .bound import ServiceBound
 from .facts import NOTHING
-from .measured import OUTER, Constraints, Options, measure, objective
+from .measured import OUTER, Constraints, Options, measure
 from .problem import Problem
 from .run import InferenceRun, Settings
 from .solving import GRID, polished, pooled, solve_starts
@@ -75,7 +75,7 @@ def _free_ends(problem: Problem, seed: int, chosen: Sequence[tuple[str, Array]])
     mechanisms = np.concatenate([np.stack([one for _, one in chosen]), drawn])
     origins = [origin for origin, _ in chosen] + ["random"] * len(drawn)
     state, _ = solve_starts(problem, (), AUTO, Options(max_iter=FREE_STEPS), ClosedForm(), None, (mechanisms, origins))
-    worth = objective(problem, state["mechanism"])
+    worth = problem.objective(state["mechanism"])
     last = np.inf
     for start in np.argsort(-worth, kind="stable"):
         if worth[start] < last - APART:

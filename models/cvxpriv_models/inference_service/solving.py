@@ -20,7 +20,7 @@ from cvxpriv.schedules.steps import Loop
 
 from . import algorithm, closed_form, kkt
 from .algorithm import AUTO
-from .measured import Constraints, Options, finished, objective
+from .measured import Constraints, Options
 from .problem import LARGEST_BETA, Problem
 from .starts import grid_start, initial_state, without_rare
 
@@ -98,7 +98,7 @@ def silenced(problem: Problem, constraints: Constraints, state: Values) -> Value
 def _stayed(problem: Problem, before: Array, after: Array) -> Array:
     """The ends of joint steps; the starts where these were better stationary points, worth as much: a step rounds."""
     residual = [kkt.residuals(problem, one).largest for one in (before, after)]
-    stay = (residual[0] < residual[1]) & (objective(problem, before) >= objective(problem, after) - SAME)
+    stay = (residual[0] < residual[1]) & (problem.objective(before) >= problem.objective(after) - SAME)
     return np.where(stay[:, None, None], before, after)
 
 
@@ -137,7 +137,7 @@ def _open(problem: Problem, options: Options, state: Values) -> npt.NDArray[np.i
 
 def _promising(problem: Problem, state: Values, left: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
     """Those of the open starts whose F is above that of every start that has converged."""
-    worth = objective(problem, state["mechanism"])
+    worth = problem.objective(state["mechanism"])
     converged = np.setdiff1d(np.arange(len(worth)), left)
     return np.asarray(left[worth[left] > worth[converged].max(initial=-np.inf) + RISE])
 
@@ -150,10 +150,10 @@ def pooled(
     Symbols found by different starts then stand in one mechanism; plain steps cannot bring them together.
     """
     for _ in range(POOLINGS):
-        worth = objective(problem, state["mechanism"])
+        worth = problem.objective(state["mechanism"])
         falling = starts[np.argsort(-worth[starts], kind="stable")]
         mechanism = grid_start(problem, context.engine, seed, state["mechanism"][falling])[None]
-        if objective(problem, mechanism)[0] <= worth[falling[0]] + RISE:
+        if problem.objective(mechanism)[0] <= worth[falling[0]] + RISE:
             break
         chosen = falling[:1]
         state = put(state, chosen, polished(problem, options, initial_state(problem, mechanism), chosen, context))
@@ -163,8 +163,9 @@ def pooled(
 
 
 def settled(problem: Problem, state: Values, constraints: Constraints = ()) -> dict[str, Array]:
-    """Return the state at the mechanisms to report: q and P(S|U) their own, lambda that of the P_U block."""
-    mechanism = finished(problem, state)
+    """Return the state at the mechanisms to report, the last ones or better kept ones, with all else their own."""
+    last = problem.objective(state["mechanism"]) >= problem.objective(state["kept"]) - SAME
+    mechanism = np.where(last[:, None, None], state["mechanism"], state["kept"])
     if constraints:
         known = Known.of_table(problem.table)
         mechanism = np.stack([brought_inside(one, constraints, known) for one in mechanism])

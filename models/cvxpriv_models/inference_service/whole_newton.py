@@ -46,7 +46,7 @@ def risen(problem: Problem, mechanism: Array, tol: float, deadline: float) -> Ar
     problem_now = replace(problem, size_u=mechanism.shape[1])
     conjugate = conjugate_of(problem.divergence, 1.0 / float(problem.p_y.min()))
     pricing = Pricing.of(problem.p_s_given_y, problem.p_y, problem.beta, conjugate)
-    value, idle, damping = problem.objective(mechanism), 0, DAMPED
+    value, idle, damping = float(problem.objective(mechanism)), 0, DAMPED
     for _ in range(STEPS):
         residual = float(kkt.residuals(problem_now, mechanism[None]).largest[0])
         if residual <= SHARE * tol or now() > deadline:
@@ -54,7 +54,7 @@ def risen(problem: Problem, mechanism: Array, tol: float, deadline: float) -> Ar
         after, damping = _newton(pricing, mechanism, value, residual, problem_now, damping)
         if after is None:
             after = _joint(problem_now, mechanism)
-        gained = problem.objective(after) - value
+        gained = float(problem.objective(after)) - value
         idle = idle + 1 if gained <= RISE else 0
         if gained < -ROUNDING or idle >= PATIENCE:
             break
@@ -95,7 +95,7 @@ def _newton(
         total = joint.sum(axis=1, keepdims=True)
         if np.isfinite(joint).all() and (total > 0.0).all() and (q > EMPTY).all():
             found = np.asarray(joint / total)
-            worth = problem.objective(found)
+            worth = float(problem.objective(found))
             kept = worth >= value - ROUNDING
             if worth > value + ROUNDING or (kept and kkt.residuals(problem, found[None]).largest[0] < residual):
                 return found, FALL * damping if damping > LEAST_DAMPED else 0.0
