@@ -26,6 +26,7 @@ from sklearn.linear_model import LogisticRegression
 from cvxpriv.errors import DataError
 from cvxpriv.models import ISTDP, ADMMSharing, InferenceAsService, PrivacyFunnel, RecycledADMM
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.runs.sweep import sweep
 from cvxpriv.tables.datasets import heart_failure, load_a9a, load_gisette_like
 
 Shard = tuple[Array, Array]
@@ -166,6 +167,30 @@ def along() -> None:
     for name, one, other, apart in (("funnel", anew, warm, leakage), ("sparse, MCP", fits, path, objective)):
         span = f"{apart.min():.1e} to {apart.max():.1e}"
         print(f"{name}: {one:.2f} s anew, {other:.2f} s along; along it is {span} above")
+    warm_sweeps(x, y)
+
+
+def warm_sweeps(x: Array, y: Array) -> None:
+    """Print the same of sweeps along an option, of models whose answers are unique."""
+    most = ISTDP(x, y, penalty="l1:1").lambda_max
+    l1 = [f"l1:{weight!r}" for weight in np.geomspace(most, 0.1 * most, 20).tolist()]
+    graph, shards = nx.random_regular_graph(4, 20, seed=0), dealt(20, 200, 30)
+    sparse_x, sparse_y = sparse_rows(30_000, 120)
+    parts = [sparse_x[:, :60], sparse_x[:, 60:]]
+    cases: list[tuple[type[Any], Any, str, list[Any]]] = [
+        (ISTDP, (x, y), "penalty", l1),
+        (ADMMSharing, (parts, sparse_y), "lam", np.geomspace(100.0, 0.1, 20).tolist()),
+        (RecycledADMM, (graph, shards), "reg", np.geomspace(10.0, 0.1, 20).tolist()),
+    ]
+    for model, data, option, values in cases:
+        grid = {option: values}
+        anew, cold = seconds(partial(sweep, model, data, **grid))
+        along, warm = seconds(partial(sweep, model, data, warm_along=option, **grid))
+        apart = float((warm["objective"] / cold["objective"] - 1.0).abs().max())
+        passes = f"{cold['iterations'].sum()} passes, {warm['iterations'].sum()} along"
+        print(
+            f"sweep of {model.__name__}, {option}: {anew:.2f} s anew, {along:.2f} s along; {passes}; {apart:.0e} apart"
+        )
 
 
 def random_normal(random: np.random.Generator) -> Callable[..., Array]:

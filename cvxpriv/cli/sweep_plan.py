@@ -14,7 +14,7 @@ from cvxpriv.learning.schema import PublicSchema
 from cvxpriv.reports.files import parsed, read_text
 from cvxpriv.runs.sweep_tasks import choices_of, needed_data
 
-_TOP = ("model", "seed", "checkpoint", "budget", "keep", "data", "grid", "solve")
+_TOP = ("model", "seed", "warm_along", "checkpoint", "budget", "keep", "data", "grid", "solve")
 _TABLE = {one.name for one in fields(TableOptions)} - {"sides"}
 _ROWS = {one.name for one in fields(RowOptions)} | {"columns"}
 
@@ -31,7 +31,7 @@ class Plan:
     grid : mapping of str to list
         The values of the grid, and the fixed options with one value each.
     options : mapping of str to object
-        Seed, checkpoint, budget and folder of runs, where the plan names them.
+        Seed, option of warm starts, checkpoint, budget and folder of runs, where the plan names them.
     """
 
     model: type[Any]
@@ -69,7 +69,7 @@ def read_plan(path: str) -> Plan:
                     raise ModelError(f"{name} stands in [grid] too: name it once")
                 grid[name] = value if section == "grid" else [value]
                 choices_of(model, {name: grid[name]}, private=private)
-    told = ("seed", "checkpoint", "budget", "keep")
+    told = ("seed", "warm_along", "checkpoint", "budget", "keep")
     options: dict[str, Any] = {name: document[name] for name in told if name in document}
     return Plan(model, _data(path, text, model, document["data"], private), grid, options)
 

@@ -45,6 +45,11 @@ class LearningModel(ABC):
 
     @staticmethod
     @abstractmethod
+    def init_of(run: Any) -> Array:
+        """Return the `init` with which another fit starts at a run's answer."""
+
+    @staticmethod
+    @abstractmethod
     def example_cases() -> list[Case]:
         """Return blocks at answers, which `cvxpriv crosscheck --all` checks."""
 

@@ -20,8 +20,8 @@ from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.progress import Pace, shown_pace
 from cvxpriv.runs.saved import write_run
 from cvxpriv.runs.sweep_checkpoint import FORMAT, Checkpoint, CheckpointWarning, digest, opened
-from cvxpriv.runs.sweep_tasks import MOST_TASKS, Task, choices_of, positional_data, tasks_of
-from cvxpriv.runs.sweep_workers import Fitted, Order, each_fitted, fit, workers
+from cvxpriv.runs.sweep_tasks import MOST_TASKS, Task, choices_of, positional_data, require_along, tasks_of
+from cvxpriv.runs.sweep_workers import Fitted, Order, each_fitted, fit_along, workers
 
 
 @door
@@ -36,6 +36,7 @@ def sweep(
     checkpoint: PathLike | None = None,
     resume: bool = True,
     retry: bool = False,
+    warm_along: str | None = None,
     keep: PathLike | None = None,
     budget: PathLike | None = None,
     progress: bool = False,
@@ -68,6 +69,10 @@ def sweep(
         the old rows stay in the file.
     retry : bool
         Do tasks again that failed.
+    warm_along : str, optional
+        An option of the grid: a task starts from the answer at this option's value before, in the order given; the
+        first one anew. The tasks of one such chain are done by one worker, and a chain with a gap is done from its
+        first value. For models that learn, without privacy.
     keep : path, optional
         A folder to which each run is saved, under the name of its task, for `cvxpriv.load`.
     budget : path, optional
@@ -88,8 +93,8 @@ def sweep(
     Raises
     ------
     ModelError
-        An option is not known or out of range, or the grid has more than 100,000 tasks, before any work; or the backend
-        cannot be had.
+        An option is not known or out of range, or the grid has more than 100,000 tasks, or the model has no warm start,
+        before any work; or the backend cannot be had.
     DataError
         The checkpoint cannot be used, or another sweep writes to it.
     PrivacyError
@@ -105,27 +110,29 @@ def sweep(
     named = {str(name): one for name, one in data.items()} if isinstance(data, Mapping) else {"": data}
     if not named:
         raise ModelError("data={} has no table: name at least one")
-    _require_private(model, budget, backend, keep, resume)
+    _require_private(budget, backend, keep, resume, warm_along)
     choices = choices_of(model, grid, private=budget is not None)
+    require_along(model, warm_along, choices)
     tables = {name: positional_data(model, one) for name, one in named.items()}
-    tasks = tasks_of(model, tables, choices, _seeds(seed))
+    tasks = tasks_of(model, tables, choices, _seeds(seed), warm_along)
     now = versions()
-    order = Order(model, None if budget is None else os.fspath(budget), keep is not None, os.getpid())
+    private = None if budget is None else os.fspath(budget)
+    order = Order(model, private, keep is not None, os.getpid(), warm_along is not None)
     with opened(checkpoint) as held:
         told = digest if budget is None else held.private_digest
         digests = {name: told(one) for name, one in tables.items()}
         found = _resumed(held, tasks, digests, now, retry) if resume else {}
-        jobs = {
-            place: partial(fit, order, task, *tables[task.table])
-            for place, task in enumerate(tasks)
-            if task.key not in found
-        }
+        chains = _unfinished(tasks, found)
+        jobs = {n: partial(fit_along, order, chain, *tables[chain[0].table]) for n, chain in enumerate(chains)}
         if jobs:
             with workers(n_jobs, backend, scheduler) as number:
-                pace = Pace(len(jobs), number)
+                left = sum(task.key not in found for task in tasks)
+                pace = Pace(left, min(number, len(jobs)))
                 with shown_pace(len(tasks), pace, progress) as moving:
-                    for place, fitted in _until_interrupted(each_fitted(jobs, n_jobs != 1 or backend is not None)):
-                        task = tasks[place]
+                    results = each_fitted(jobs, n_jobs != 1 or backend is not None)
+                    for task, fitted in _until_interrupted(chains, results):
+                        if task.key in found:
+                            continue
                         if keep is not None and fitted.document is not None:
                             write_run(Path(keep) / f"{task.key[:16]}.json", model.__name__, fitted.document)
                         row = _row(model, task, digests[task.table], now, fitted)
@@ -135,25 +142,39 @@ def sweep(
     return _frame(tasks, found, several=isinstance(data, Mapping))
 
 
-def _until_interrupted(results: Iterator[tuple[int, Fitted]]) -> Iterator[tuple[int, Fitted]]:
+def _unfinished(tasks: Sequence[Task], found: Mapping[str, Any]) -> list[list[Task]]:
+    """Return the chains of tasks, in their order, that lack a result."""
+    chains: dict[str, list[Task]] = {}
+    for task in tasks:
+        chains.setdefault(task.chain, []).append(task)
+    return [chain for chain in chains.values() if any(task.key not in found for task in chain)]
+
+
+def _until_interrupted(
+    chains: Sequence[Sequence[Task]], results: Iterator[tuple[int, list[Fitted]]]
+) -> Iterator[tuple[Task, Fitted]]:
     """Yield results up to a keyboard interrupt, in this process or in a worker."""
     try:
-        for place, fitted in results:
-            if fitted.interrupted:
-                return
-            yield place, fitted
+        for number, several in results:
+            for place, task in enumerate(chains[number]):
+                fitted = several[min(place, len(several) - 1)]
+                if fitted.interrupted:
+                    return
+                yield task, fitted
     except KeyboardInterrupt:
         return
 
 
 def _require_private(
-    model: type[Any], budget: PathLike | None, backend: str | None, keep: PathLike | None, resume: bool
+    budget: PathLike | None, backend: str | None, keep: PathLike | None, resume: bool, along: str | None
 ) -> None:
     """Refuse a private sweep whose cost cannot be kept, or whose releases would be lost."""
     if budget is None:
         return
     if backend is not None:
         raise PrivacyError(f"backend={backend!r} with a budget: its file is kept on this machine; leave backend out")
+    if along is not None:
+        raise PrivacyError(f"warm_along={shown(along)} with a budget: a private fit starts anew; leave warm_along out")
     if keep is None:
         raise PrivacyError("budget without keep: what is released would be lost and paid for; pass keep='folder'")
     if not resume:

@@ -44,8 +44,10 @@ class Task:
     `table`: The name of its data; empty where the sweep has one data set without a name.
     `settings`: The options of the grid at their values of this task, as JSON holds them.
     `posing`, `solving`: The arguments of the constructor, and of the solve.
-    `key`: The hash of model, name of the data, settings and the sweep's seed.
+    `key`: The hash of model, name of the data, settings and the sweep's seed; with warm starts, of the values before
+    this one too.
     `seed`: The task's own seed, which follows from the key alone.
+    `chain`: The same for the tasks that start from one another; the key, without warm starts.
     """
 
     table: str
@@ -54,6 +56,7 @@ class Task:
     solving: Mapping[str, Any]
     key: str
     seed: int
+    chain: str
 
 
 def choices_of(model: type[Any], grid: Mapping[str, Any], *, private: bool) -> list[Choice]:
@@ -82,9 +85,16 @@ def choices_of(model: type[Any], grid: Mapping[str, Any], *, private: bool) -> l
     return found
 
 
-def tasks_of(model: type[Any], tables: Collection[str], choices: Sequence[Choice], seeds: Sequence[int]) -> list[Task]:
+def tasks_of(
+    model: type[Any],
+    tables: Collection[str],
+    choices: Sequence[Choice],
+    seeds: Sequence[int],
+    along: str | None = None,
+) -> list[Task]:
     """Return the tasks in the order of tables, then of the grid's options, the last of which changes fastest.
 
+    `along`: The option along whose values each task starts from the answer before.
     Raises ModelError: There are more than `MOST_TASKS`; a value of the grid has no content that can be compared, or
     stands there twice.
     """
@@ -95,18 +105,38 @@ def tasks_of(model: type[Any], tables: Collection[str], choices: Sequence[Choice
         )
     named = f"{model.__module__}.{model.__qualname__}"
     tasks: dict[str, Task] = {}
+    plain, before = set(), dict[str, str]()
     for table, seed, values in product(tables, seeds, product(*(choice.values for choice in choices))):
         chosen = dict(zip((choice.name for choice in choices), values, strict=True))
-        key = digest([named, table, dict(sorted(chosen.items())), seed])
-        if key in tasks:
+        key = chain = digest([named, table, dict(sorted(chosen.items())), seed])
+        if key in plain:
             raise ModelError(f"the grid has {_told(chosen)} twice: name each value once")
+        plain.add(key)
+        if along is not None:
+            others = {name: value for name, value in sorted(chosen.items()) if name != along}
+            chain = digest([named, table, others, seed, along])
+            key = before[chain] = digest([before.get(chain, chain), chosen[along]])
         posing = {one.name: chosen[one.name] for one in choices if one.posing}
         solving = {one.name: chosen[one.name] for one in choices if not one.posing}
         settings = {name: _labelled(value) for name, value in chosen.items()}
         if len(seeds) > 1:
             settings["seed"] = seed
-        tasks[key] = Task(table, settings, posing, solving, key, int(key, 16) % SEEDS)
+        tasks[key] = Task(table, settings, posing, solving, key, int(key, 16) % SEEDS, chain)
     return list(tasks.values())
+
+
+def require_along(model: type[Any], along: str | None, choices: Sequence[Choice]) -> None:
+    """Raise ModelError where a model has no warm start, or the grid has no such option, or starts of its own."""
+    if along is None:
+        return
+    names = [choice.name for choice in choices]
+    if not hasattr(model, "init_of"):
+        other = ", and call its curve()" if hasattr(model, "curve") else ""
+        raise ModelError(f"warm_along={shown(along)}: {model.__name__} has no warm start: leave it out{other}")
+    if along not in names:
+        raise ModelError(f"warm_along={shown(along)} is no option of the grid: {suggest(str(along), names)}")
+    if "init" in names:
+        raise ModelError("init stands in the grid, and warm_along sets it: leave one out")
 
 
 def positional_data(model: type[Any], data: Any) -> tuple[Any, ...]:

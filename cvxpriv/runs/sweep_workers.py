@@ -7,9 +7,9 @@ in a row die without a result, each task left is done alone, so that the death i
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any, TypeAlias
 
@@ -29,12 +29,14 @@ class Order:
     `budget`: The file of the budget of private fits; None: the fits are not private.
     `kept`: Whether the run's file is wanted.
     `process`: The process that asks. In another one the linear algebra stays at one thread.
+    `along`: Whether a task starts from the answer before.
     """
 
     model: type[Any]
     budget: str | None
     kept: bool
     process: int
+    along: bool = False
 
 
 @dataclass(frozen=True)
@@ -45,27 +47,42 @@ class Fitted:
     `seconds`: Wall time.
     `document`: The content of the run's file, where it is wanted.
     `interrupted`: Whether the keyboard ended the fit: its row is no result.
+    `answer`: What `init` of the next fit takes, where it starts there.
     """
 
     row: Mapping[str, Any]
     seconds: float
     document: dict[str, Any] | None = None
     interrupted: bool = False
+    answer: Any = None
 
 
-def fit(order: Order, task: Task, *data: Any) -> Fitted:
+def fit_along(order: Order, tasks: Sequence[Task], *data: Any) -> list[Fitted]:
+    """Do tasks in order, each from the answer of the last one that has any; an interrupted one is the last."""
+    done: list[Fitted] = []
+    init = None
+    for task in tasks:
+        fitted = fit(order, task, *data, init=init)
+        init = fitted.answer if fitted.answer is not None else init
+        done.append(replace(fitted, answer=None))
+        if fitted.interrupted:
+            break
+    return done
+
+
+def fit(order: Order, task: Task, *data: Any, init: Any = None) -> Fitted:
     """Pose and solve one task with one thread of linear algebra; an error becomes a row with its type and message."""
     begun = time.perf_counter()
     limits = threadpool_limits(1)
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            row, document, interrupted = _fitted(order, task, data)
+            row, document, interrupted, answer = _fitted(order, task, data, init)
     except KeyboardInterrupt:
         return Fitted({}, 0.0, interrupted=True)
     except Exception as error:  # of any class: a model may be anybody's, and the others go on
         row = {"status": "failed", "error_type": type(error).__name__, "error": _told(order, error)}
-        document, interrupted, caught = None, False, []
+        document, interrupted, answer, caught = None, False, None, []
     finally:
         if os.getpid() == order.process:
             limits.restore_original_limits()
@@ -73,7 +90,7 @@ def fit(order: Order, task: Task, *data: Any) -> Fitted:
     took = time.perf_counter() - begun
     if order.budget is None:  # the time of a private fit was not released
         row["seconds"] = took
-    return Fitted({**row, "warnings": list(said)}, took, document, interrupted)
+    return Fitted({**row, "warnings": list(said)}, took, document, interrupted, answer)
 
 
 def _told(order: Order, error: Exception) -> str:
@@ -83,12 +100,15 @@ def _told(order: Order, error: Exception) -> str:
     return printable(str(error))
 
 
-def _fitted(order: Order, task: Task, data: tuple[Any, ...]) -> tuple[dict[str, Any], dict[str, Any] | None, bool]:
+def _fitted(
+    order: Order, task: Task, data: tuple[Any, ...], init: Any
+) -> tuple[dict[str, Any], dict[str, Any] | None, bool, Any]:
     model = order.model(*data, **task.posing)
     if order.budget is not None:
         run = model.solve_private(**task.solving, budget=order.budget)
     else:
-        run = model.solve(**task.solving, seed=task.seed)
+        begin = {} if init is None else {"init": init}
+        run = model.solve(**task.solving, **begin, seed=task.seed)
     facts = run.facts
     values = {fact.name: plain_data(fact.value) for fact in facts.facts}
     row = {
@@ -100,7 +120,8 @@ def _fitted(order: Order, task: Task, data: tuple[Any, ...]) -> tuple[dict[str, 
             if (value is None or isinstance(value, (str, int, float))) and name != "seconds"
         },
     }
-    return row, run.document() if order.kept else None, bool(facts.interrupted)
+    answer = order.model.init_of(run) if order.along else None
+    return row, run.document() if order.kept else None, bool(facts.interrupted), answer
 
 
 BACKENDS = ("dask",)
@@ -109,7 +130,8 @@ LIVES = 3
 PATIENCE = 10
 """Seconds to reach a scheduler."""
 
-Jobs: TypeAlias = Mapping[int, Callable[[], Fitted]]
+Jobs: TypeAlias = Mapping[int, Callable[[], list[Fitted]]]
+"""Tasks to do in order, by number."""
 
 
 @contextmanager
@@ -135,8 +157,8 @@ def workers(n_jobs: int, backend: str | None, scheduler: Any) -> Iterator[int]:
         yield effective_n_jobs(n_jobs)
 
 
-def each_fitted(jobs: Jobs, processes: bool) -> Iterator[tuple[int, Fitted]]:
-    """Yield each job's number and result as it comes.
+def each_fitted(jobs: Jobs, processes: bool) -> Iterator[tuple[int, list[Fitted]]]:
+    """Yield each job's number and results as they come: one for all its tasks, where workers died of it.
 
     `processes`: Whether joblib's workers do the jobs; else this process does, in order.
     """
@@ -156,24 +178,23 @@ def each_fitted(jobs: Jobs, processes: bool) -> Iterator[tuple[int, Fitted]]:
         yield number, _alone(number, job)
 
 
-def _in_parallel(jobs: Jobs) -> Iterator[tuple[int, Fitted]]:
+def _in_parallel(jobs: Jobs) -> Iterator[tuple[int, list[Fitted]]]:
     parallel = Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs")
-    work: Iterator[tuple[int, Fitted]] = parallel(delayed(_numbered)(number, job) for number, job in list(jobs.items()))
-    return work
+    return iter(parallel(delayed(_numbered)(number, job) for number, job in list(jobs.items())))
 
 
-def _alone(number: int, job: Callable[[], Fitted]) -> Fitted:
-    """Return the result of a job that has its workers to itself; their deaths become a row."""
+def _alone(number: int, job: Callable[[], list[Fitted]]) -> list[Fitted]:
+    """Return the results of a job that has its workers to itself; their deaths become a row."""
     for _ in range(LIVES):
         try:
             return next(fitted for _, fitted in _in_parallel({number: job}))
         except Exception as error:  # as above
             said = f"{LIVES} workers died of it, or it cannot be sent to one: {printable(str(error))}"
             row = {"status": "failed", "error_type": type(error).__name__, "error": said, "warnings": []}
-    return Fitted(row, 0.0)
+    return [Fitted(row, 0.0)]
 
 
-def _numbered(number: int, job: Callable[[], Fitted]) -> tuple[int, Fitted]:
+def _numbered(number: int, job: Callable[[], list[Fitted]]) -> tuple[int, list[Fitted]]:
     return number, job()
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import cvxpriv as cpv
-from cvxpriv.models import PrivacyFunnel
+from cvxpriv.models import ISTDP, PrivacyFunnel
 from cvxpriv.reports.sets import require_whole
 
 from .conftest import Run, one_error_line
@@ -98,3 +99,11 @@ def test_rows_of_a_file_are_learned_from(run: Run) -> None:
     result = run("sweep", _plan(plan + '[grid]\nloss = ["logistic"]\n[solve]\ntol = 1e-6\n'), "--no-report")
     assert result.exit_code == 0, result.output
     assert pd.read_csv("out/sweep.csv")["objective"].notna().all()
+    grid = '[grid]\npenalty = ["l1:0.1", "l1:0.01"]\n[solve]\ntol = 1e-12\n'
+    written = run("sweep", _plan('warm_along = "penalty"\n' + plan + grid), "--no-report")
+    assert written.exit_code == 0, written.output
+    x, y = (np.array([age for age, _ in rows]) / 50.0 - 1.0)[:, None], [ill for _, ill in rows]
+    called = cpv.sweep(ISTDP, (x, y), penalty=["l1:0.1", "l1:0.01"], tol=1e-12, warm_along="penalty")
+    assert pd.read_csv("out/sweep.csv")["task"].tolist() == called["task"].tolist()
+    refused = run("sweep", _plan('warm_along = "penalt"\n' + plan + grid))
+    assert "warm_along='penalt' is no option of the grid: did you mean 'penalty'?" in refused.stderr

@@ -146,6 +146,70 @@ def test_a_failure_is_a_row_and_retry_does_it_again(tmp_path: Path) -> None:
     assert [row["status"] for row in _lines(path)] == ["done", "failed", "failed", "done", "failed"]
 
 
+ROWS = np.random.default_rng(0).normal(size=(60, 30))
+LABELS = np.sign(ROWS[:, :3].sum(axis=1))
+DOWN = [f"mcp:{lam}:3" for lam in (0.3, 0.1, 0.05)]
+
+
+def test_along_an_option_each_task_starts_at_the_answer_before() -> None:
+    frame = cpv.sweep(ISTDP, (ROWS, LABELS), penalty=DOWN, loss=["logistic", "squared"], warm_along="penalty")
+    assert frame["task_seed"].nunique() == 6
+    for _, chain in frame.groupby("loss"):
+        init = None
+        for row in chain.to_dict("records"):
+            model = ISTDP(ROWS, LABELS, penalty=row["penalty"], loss=row["loss"])
+            run = model.solve(init=init, seed=row["task_seed"])
+            assert (row["objective"], row["iterations"]) == (run.objective, run.iterations)
+            init = run.theta
+    parts, shards = [ROWS[:, :10], ROWS[:, 10:]], [(ROWS[:30], LABELS[:30]), (ROWS[30:], LABELS[30:])]
+    sharing = cpv.sweep(ADMMSharing, (parts, LABELS), lam=[1.0, 0.9], warm_along="lam", accelerate="none")
+    before = ADMMSharing(parts, LABELS, lam=1.0).solve(accelerate="none")
+    second = ADMMSharing(parts, LABELS, lam=0.9).solve(accelerate="none", init=np.concatenate(before.coefficients))
+    assert sharing["objective"][1] == second.objective
+    consensus = cpv.sweep(RecycledADMM, (nx.path_graph(2), shards), reg=[1.0, 0.9], warm_along="reg")
+    first = RecycledADMM(nx.path_graph(2), shards, reg=1.0).solve()
+    assert (
+        consensus["kkt"][1] == RecycledADMM(nx.path_graph(2), shards, reg=0.9).solve(init=first.parameters).kkt.largest
+    )
+
+
+def test_a_chain_has_the_same_bits_after_a_kill_with_workers_and_with_more_values(tmp_path: Path) -> None:
+    path, given = tmp_path / "c.jsonl", {"loss": ["logistic", "squared"], "warm_along": "penalty"}
+    whole = cpv.sweep(ISTDP, (ROWS, LABELS), penalty=DOWN, **given)
+    anew = cpv.sweep(ISTDP, (ROWS, LABELS), penalty=DOWN, loss=given["loss"], checkpoint=path)
+    assert not set(anew["task"]) & set(whole["task"])
+    path.unlink()
+    cpv.sweep(ISTDP, (ROWS, LABELS), penalty=DOWN[:2], **given, checkpoint=path)
+    first, second, *_ = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(first + second[:-9])
+    again = cpv.sweep(ISTDP, (ROWS, LABELS), penalty=DOWN, **given, checkpoint=path, n_jobs=2)
+    assert _answers(again) == _answers(whole)
+    assert len(_lines(path)) == len({row["task"] for row in _lines(path)}) == 6
+    assert path.read_bytes().startswith(first)
+
+
+def test_after_a_failure_a_chain_goes_on_from_the_last_answer() -> None:
+    failing = [DOWN[0], "mcp:-1:3", DOWN[2]]
+    frame = cpv.sweep(ISTDP, (ROWS, LABELS), penalty=failing, warm_along="penalty")
+    assert frame["status"].tolist() == ["done", "failed", "done"]
+    init = ISTDP(ROWS, LABELS, penalty=DOWN[0]).solve().theta
+    assert frame["objective"][2] == ISTDP(ROWS, LABELS, penalty=DOWN[2]).solve(init=init).objective
+
+
+@pytest.mark.parametrize(
+    ("model", "grid", "said"),
+    [
+        (PrivacyFunnel, {"rate": [0.2, 0.5], "warm_along": "rate"}, "PrivacyFunnel has no warm start.*curve"),
+        (ISTDP, {"penalty": DOWN, "warm_along": "penalt"}, "no option of the grid: did you mean 'penalty'"),
+        (ISTDP, {"tol": 1e-6, "init": [[0.0] * 30], "warm_along": "tol"}, "init stands in the grid"),
+        (ISTDP, {"penalty": [DOWN[0], DOWN[0]], "warm_along": "penalty"}, "twice"),
+    ],
+)
+def test_warm_starts_that_cannot_be_are_refused(model: Any, grid: dict[str, Any], said: str) -> None:
+    with pytest.raises(ModelError, match=said):
+        cpv.sweep(model, TABLE if model is PrivacyFunnel else (ROWS, LABELS), **grid)
+
+
 def test_a_torn_last_line_is_done_again_wherever_it_is_torn(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     whole = cpv.sweep(Lottery, TABLE, weight=WEIGHTS, checkpoint=path)
@@ -207,7 +271,7 @@ def test_jobs_of_dead_workers_are_done_again_and_a_death_alone_is_a_row(monkeypa
     """Pools that give one result and die; job 3 never gives one."""
     asked: list[list[int]] = []
 
-    def dying(jobs: dict[int, Any]) -> Iterator[tuple[int, Fitted]]:
+    def dying(jobs: dict[int, Any]) -> Iterator[tuple[int, list[Fitted]]]:
         asked.append(list(jobs))
         for number in list(jobs):
             if number != 3:
@@ -215,9 +279,9 @@ def test_jobs_of_dead_workers_are_done_again_and_a_death_alone_is_a_row(monkeypa
             raise RuntimeError("a worker died")
 
     monkeypatch.setattr(sweep_workers, "_in_parallel", dying)
-    jobs = {number: partial(Fitted, {"status": "done"}, 1.0) for number in (0, 1, 3)}
+    jobs = {number: partial(list, [Fitted({"status": "done"}, 1.0)]) for number in (0, 1, 3)}
     found = dict(sweep_workers.each_fitted(jobs, processes=True))
-    assert [found[number].row["status"] for number in (0, 1, 3)] == ["done", "done", "failed"]
+    assert [found[number][0].row["status"] for number in (0, 1, 3)] == ["done", "done", "failed"]
     assert asked == [[0, 1, 3], [1, 3], *([[3]] * (2 * sweep_workers.LIVES))]
 
 
@@ -478,7 +542,7 @@ def test_a_message_of_somebody_elses_error_in_a_private_fit_is_not_told() -> Non
         def solve_private(self, budget: str) -> Any:
             raise ValueError(f"the row {self.table[0]} is odd")
 
-    task = Task("", {}, {}, {}, "0", 0)
+    task = Task("", {}, {}, {}, "0", 0, "0")
     private = fit(Order(Telling, "budget.json", True, os.getpid()), task, TABLE).row
     assert private["error_type"] == "ValueError"
     assert "0.4" not in private["error"]

@@ -293,6 +293,11 @@ class ADMMSharing(LearningModel):
         return check(self.problem, chosen, self.factors, weight)
 
     @staticmethod
+    def init_of(run: SharingRun) -> Array:
+        """Return the `init` with which another fit starts at a run's answer: `cvxpriv.sweep` calls it."""
+        return np.concatenate(run.coefficients)
+
+    @staticmethod
     def example_cases() -> list[Case]:
         """Return the blocks of small problems after a few passes, one for each loss and some penalties."""
         rng = np.random.default_rng(0)

@@ -19,6 +19,7 @@ from cvxpriv.learning.fit import Fit
 from cvxpriv.learning.learning_model import LearningModel, best_start, initial_points
 from cvxpriv.learning.schema import SchemaOption, relation_of, schema_named
 from cvxpriv.numerics.arguments import require_callback
+from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
 from cvxpriv.numerics.sizes import of_learning, require_feasible
@@ -281,6 +282,11 @@ class ISTDP(LearningModel):
             return self.with_penalty(penalty).solve(**asked)
 
         return path_table(self.problem, lams, solving.get("init"), solved)
+
+    @staticmethod
+    def init_of(run: SparseRun) -> Array:
+        """Return the `init` with which another fit starts at a run's answer: `cvxpriv.sweep` calls it."""
+        return run.theta
 
     @staticmethod
     def example_cases() -> list[Case]:

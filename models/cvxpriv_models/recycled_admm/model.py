@@ -317,6 +317,11 @@ class RecycledADMM(LearningModel):
         return linear_rate(self.problem, self._constant(eta, used, variant, method or "mr-admm"), used, variant)
 
     @staticmethod
+    def init_of(run: ConsensusRun) -> Array:
+        """Return the `init` with which another fit starts at a run's answer: `cvxpriv.sweep` calls it."""
+        return run.parameters
+
+    @staticmethod
     def example_cases() -> list[Case]:
         """Return the odd steps of small problems, one for each loss, where a few passes lead."""
         rng = np.random.default_rng(0)
