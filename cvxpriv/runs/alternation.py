@@ -107,7 +107,8 @@ def alternate(
     """Alternate over blocks in each of which a problem is convex while the others are fixed; return the best start.
 
     Each block is checked to be convex and compiled once; each expression of the other variables becomes one Parameter.
-    Constraints that are not convex in all variables may be violated on the way, at a price that grows while they are.
+    Constraints that are not convex in all variables may be violated on the way, at a price that grows while they are;
+    with `updates`, which know no such price, every block keeps them.
     Where passes are slow, or blocks hold each other, steps of all together are taken (`cvxpriv.schedules.joint`). A
     start has converged where the exact residual of the whole problem is within `tol`, not where the blocks no longer
     move: one that comes no nearer, or that a solver's accuracy keeps from it, ends there and says so.

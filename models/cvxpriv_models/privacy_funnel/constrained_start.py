@@ -1,6 +1,6 @@
-"""The mechanism of a constrained bound as a start of its own, and the refusal where no start is found."""
+"""The mechanism of a constrained bound as a start of its own, further starts, and the refusal where none is found."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from cvxpriv.bounds.output_names import in_place
 from cvxpriv.constraints.gate import brought_inside, missed
 from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.numerics.sizes import late, now
 from cvxpriv.schedules.history import Context
 
 from . import closed_form
@@ -18,6 +19,12 @@ from .constrained_bound import ConstrainedBound, fitted
 from .constrained_pricing import most_told
 from .problem import Problem
 from .solving import FEASIBLE
+
+#: Further starts: the number of rounds, and of starts in each; and the processor seconds after which no round begins.
+ROUNDS, A_ROUND, FURTHER_SECONDS = 3, 4, 10.0
+#: The Dirichlet parameter of their rows, and their least cell. Where X is told little, a first phase leads to other
+#: corners of the constraints than from a mechanism that carries the rate.
+SOFT, LEAST_CELL = 2.0, 1e-9
 
 
 def constrained_start(
@@ -51,6 +58,29 @@ def constrained_start(
     if inside and lower and problem.utility(begin) >= problem.rate - FEASIBLE:
         state = {**state, "log_u": log_u}
     return [(state, context)]
+
+
+def further_starts(
+    problem: Problem,
+    found: FunnelBound,
+    done: Sequence[tuple[Values, Context]],
+    work: Callable[[Array], tuple[Values, Context]],
+    seed: int,
+    tol: float,
+) -> list[tuple[Values, Context]]:
+    """Run the algorithm from random mechanisms, while the least leakage is more than `tol` above its bound."""
+    more: list[tuple[Values, Context]] = []
+    random, begun = np.random.default_rng([seed, 1]), now()
+    for _ in range(ROUNDS):
+        least = min(closed_form.leakage(state["log_u"], problem.p_s_given_x).min() for state, _ in (*done, *more))
+        if least <= found.lower + tol or now() - begun > FURTHER_SECONDS or late():
+            break
+        rows = random.dirichlet(np.full(problem.size_y, SOFT), size=(A_ROUND, problem.p_x.size))
+        try:
+            more.append(work(closed_form.log_joint(problem.p_x, np.maximum(rows, LEAST_CELL))))
+        except (ModelError, SolverFailure):  # starts among others: they say what is wrong
+            break
+    return more
 
 
 def best(problem: Problem, constraints: Constraints, found: FunnelBound, mechanism: Array, tol: float) -> bool:
