@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -67,7 +67,7 @@ def funnel_facts(run: Run, beside: Beside, bound: FunnelBound | None) -> Facts:
         ),
         promises=[_promise(run, bound), statement_of(run.problem.table.protection)],
         posed=[Fact("rate", run.problem.rate, "nats"), Fact("size_y", run.problem.size_y, label="outputs |Y|")],
-        proof=_certificate(bound),
+        proof=None if bound is None else common.proof_files(bound.certificate.save, _checkers(bound)),
     )
 
 
@@ -133,13 +133,6 @@ def _gap(run: Run, bound: FunnelBound | None) -> list[Fact]:
     if bound.ignored:
         sentence += f" It is the best without {', '.join(bound.ignored)}, which the bound leaves out."
     return [Fact("gap", gap, "nats", sentence, "Gap to the optimum", detail, digits=2, main=True)]
-
-
-def _certificate(bound: FunnelBound | None) -> dict[str, Callable[[Path], Path]]:
-    """Return the proof of the bound, and the program that checks it."""
-    if bound is None:
-        return {}
-    return common.proof_files(bound.certificate.save, _checkers(bound))
 
 
 def _checkers(bound: FunnelBound) -> dict[str, Path]:

@@ -19,12 +19,14 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 
 from cvxpriv.blocks.engines import Engine
 from cvxpriv.bounds.columns import Generation
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.schedules.history import Context, History, LoopReport
+from cvxpriv.tables.joint import JointTable
 
 from . import algorithm, closed_form
 from .bound import Clock, FunnelBound
@@ -140,7 +142,7 @@ def free_symbol(problem: Problem, mechanism: Array, lower: float | None = None) 
     if gap <= PROVED or (mechanism.size > MOST_CELLS and lower is not None):  # a price would take minutes
         return float(gap)
     used = mechanism[:, (mass > EMPTY) | (mechanism > 0.5).any(axis=0)]  # a symbol that hardly occurs keeps its output
-    return float(min(gap, price(problem.table.probabilities, used, problem.rate).free))
+    return float(min(gap, price(problem.table, used, problem.rate).free))
 
 
 #: Multipliers tried before the best is refined.
@@ -179,7 +181,7 @@ class Price:
         return self.columns + self.complementarity + self.free
 
 
-def price(joint: Array, mechanism: Array, rate: float) -> Price:
+def price(joint: JointTable | ArrayLike, mechanism: Array, rate: float) -> Price:
     """Price a mechanism at its best multipliers.
 
     `joint`: P(S, X).

@@ -60,19 +60,13 @@ def initial(
         return closed_form.log_joint(problem.p_x, mechanisms), ["init"] * len(mechanisms)
     log_u = feasible_starts(problem.p_x, problem.rate, problem.size_y, starts, seed)
     origins = ["random"] * len(log_u)
-    sharp = _clusters(problem) if clustered else None
-    if sharp is not None and sharp.shape[1] <= problem.size_y:
-        padded = np.pad(sharp, ((0, 0), (0, problem.size_y - sharp.shape[1])))
-        log_u[0], origins[0] = softened(problem.p_x, problem.rate, padded), "clustering"
+    if clustered:
+        joint, quick = problem.table.probabilities, len(problem.p_x) <= MOST_CLUSTERED
+        sharp = agglomerative(joint, problem.rate).mechanism if quick else quickly_merged(joint, problem.rate)
+        if (spare := problem.size_y - sharp.shape[1]) >= 0:
+            padded = np.pad(sharp, ((0, 0), (0, spare)))
+            log_u[0], origins[0] = softened(problem.p_x, problem.rate, padded), "clustering"
     return log_u, origins
-
-
-def _clusters(problem: Problem) -> Array:
-    """A deterministic mechanism that carries the rate: by submodular clustering where that is quick."""
-    joint = problem.table.probabilities
-    if len(problem.p_x) > MOST_CLUSTERED:
-        return quickly_merged(joint, problem.rate)
-    return agglomerative(joint, problem.rate).mechanism
 
 
 @dataclass(frozen=True, eq=False)
