@@ -82,16 +82,14 @@ def _refined(problem: Problem, at: Values, tol: float) -> dict[str, Array]:
     support = np.flatnonzero(theta)
     if problem.size > problem.features:
         support = np.union1d(support, [problem.features])
-    columns = problem.columns(support)
-    point, steps = _point(problem, columns, support, theta[support]), 0
+    columns, v, steps = problem.columns(support), theta[support], 0
+    point = _point(problem, columns, support, v, *_value(problem, columns, support, v))
     while steps < STEPS and point.slope.size and np.abs(point.slope).max() > tol:
         after = _newton_step(problem, columns, support, point)
         if after is None:
             break
         steps += 1
-        kept = (after != 0.0) | (support == problem.features)
-        support, columns = support[kept], columns[:, kept]
-        point = _point(problem, columns, support, after[kept])
+        support, columns, point = after
     if steps == 0:
         return _as_is(at)
     refined = np.zeros_like(theta)
@@ -123,16 +121,19 @@ def _value(problem: Problem, columns: Design, support: npt.NDArray[np.intp], v: 
     return z, problem.average_loss(z) + problem.penalty.value(penalised)
 
 
-def _point(problem: Problem, columns: Design, support: npt.NDArray[np.intp], v: Array) -> _Point:
-    z, value = _value(problem, columns, support, v)
+def _point(
+    problem: Problem, columns: Design, support: npt.NDArray[np.intp], v: Array, z: Array, value: float
+) -> _Point:
     slope = columns.T @ (problem.loss.gradient(z, problem.y) / problem.rows)
     penalised = np.searchsorted(support, problem.features)
     slope[:penalised] += np.sign(v[:penalised]) * cast(Any, problem.penalty).slope(v[:penalised])
     return _Point(v, z, value, slope)
 
 
-def _newton_step(problem: Problem, columns: Design, support: npt.NDArray[np.intp], point: _Point) -> Array | None:
-    """Return the next coefficients, some of them zero; None where F falls no more."""
+def _newton_step(
+    problem: Problem, columns: Design, support: npt.NDArray[np.intp], point: _Point
+) -> tuple[npt.NDArray[np.intp], Design, _Point] | None:
+    """Return the next support, its columns and the point there; None where F falls no more."""
     direction = _direction(problem, columns, support, point)
     if direction is None:
         return None
@@ -142,15 +143,15 @@ def _newton_step(problem: Problem, columns: Design, support: npt.NDArray[np.intp
     for _ in range(HALVINGS):
         v = point.v + length * direction
         v[(np.sign(v) != np.sign(point.v)) & ~free] = 0.0
-        _, value = _value(problem, columns, support, v)
-        if value <= point.value + DECREASE * length * fall:
-            return v
+        z, value = _value(problem, columns, support, v)
+        falls = value <= point.value + DECREASE * length * fall
         # Near the end the fall is below the rounding of F: then the slope must shrink.
-        if value <= point.value + ROUNDING * abs(value):
+        if falls or value <= point.value + ROUNDING * abs(value):
             kept = (v != 0.0) | free
-            slope = _point(problem, columns[:, kept], support[kept], v[kept]).slope
-            if slope.size and np.abs(slope).max() <= 0.5 * np.abs(point.slope).max():
-                return v
+            left, own = (support, columns) if kept.all() else (support[kept], columns[:, kept])
+            after = _point(problem, own, left, v[kept], z, value)
+            if falls or (left.size and np.abs(after.slope).max() <= 0.5 * np.abs(point.slope).max()):
+                return left, own, after
         length *= 0.5
     return None
 
