@@ -17,6 +17,7 @@ import cvxpy as cp
 import numpy as np
 
 from cvxpriv.blocks.declaration import Constraint, Declaration, require_dcp, require_usable, with_constraint
+from cvxpriv.blocks.elsewhere import process
 from cvxpriv.blocks.fastpath.problem import FastProblem, FastSolution
 from cvxpriv.blocks.infeasibility import explain, give_values
 from cvxpriv.blocks.refinement import Refinement, Round, solve_refined
@@ -181,6 +182,8 @@ class Block:
         With a `refinement` the problem is solved in rounds, and `write` sees the state with the last cuts.
         """
         chain = fallback_chain(solver)
+        if options is None and (there := process()) is not None:
+            return there.solve(self, view, solver=chain, tolerance=tolerance, fast=fast)
 
         def once(at: Values) -> Round:
             try:

@@ -2,14 +2,12 @@
 
 `dcp` hands the declaration to a solver, `closed_form` runs the exact update, `checked` does both at each step from the
 same state and raises `Disagreement` when they differ.
-
-A chain of solvers can be asked in a process of its own, one after the other: one that hangs or dies loses nothing else.
 """
 
 import math
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
@@ -17,75 +15,12 @@ import cvxpy as cp
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Declaration
-from cvxpriv.errors import CvxprivError, Disagreement, ModelError, SolverFailure, shown, suggest
-from cvxpriv.numerics.arguments import finite_double
+from cvxpriv.blocks.elsewhere import Elsewhere
+from cvxpriv.errors import Disagreement, ModelError, shown, suggest
 from cvxpriv.numerics.arrays import Values, single, stack, starts_in
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.sizes import late, now, until
-from cvxpriv.solvers.chain import Attempt, Solution, Solved, solve
-from cvxpriv.solvers.isolation import Worker
 from cvxpriv.solvers.registry import DEFAULT_CHAIN, fallback_chain, solver_spec
-
-SHORTEST = 0.001
-"""Least time for a call in seconds: within less nobody answers, and each try costs the start of a process."""
-
-
-@dataclass(frozen=True)
-class Elsewhere:
-    """A process in which solvers run.
-
-    `seconds`: Seconds for each call of a solver.
-    """
-
-    seconds: float
-    worker: Worker = field(default_factory=Worker, compare=False)
-
-    def __post_init__(self) -> None:
-        if not finite_double(self.seconds) >= SHORTEST:
-            raise ModelError(f"isolate={shown(self.seconds)} is not a finite number >= {SHORTEST}")
-
-    def solve(
-        self,
-        block: Block,
-        view: Values,
-        *,
-        solver: str | tuple[str, ...] | None = None,
-        tolerance: float | None = None,
-        fast: bool = True,
-    ) -> tuple[Values, Solution]:
-        """Return the same as `Block.solve`."""
-        found: dict[str, tuple[Values, Solution]] = {}
-
-        def attempt(name: str, _: Mapping[str, Any]) -> Attempt:
-            ending = self.worker.call(partial(_by_one, block), view, name, tolerance, fast, time_limit=self.seconds)
-            if ending.status != "returned":
-                return Attempt(name, cp.SOLVER_ERROR, ending.seconds, message=ending.error)
-            if isinstance(ending.value, SolverFailure):
-                status = ending.value.statuses[0] if ending.value.statuses else cp.SOLVER_ERROR
-                return Attempt(name, status, ending.seconds, message=str(ending.value))
-            if isinstance(ending.value, CvxprivError):
-                raise ending.value
-            found[name] = ending.value
-            return found[name][1].attempts[-1]
-
-        def read(name: str) -> Solved:
-            solution = found[name][1]
-            return solution.values, solution.duals, solution.objective
-
-        chosen = solve(attempt, read, chain=fallback_chain(solver), tolerance=tolerance)
-        values, solution = found[chosen.solver]
-        return values, replace(solution, attempts=chosen.attempts)
-
-
-def _by_one(
-    block: Block, view: Values, name: str, tolerance: float | None, fast: bool
-) -> tuple[Values, Solution] | CvxprivError:
-    """Solve a block by one solver in the process; return the answer, or the reason why there is none."""
-    try:
-        return block.solve(view, solver=(name,), tolerance=tolerance, fast=fast)
-    except CvxprivError as error:
-        return error
-
 
 #: Largest violation of a constraint that an exact update may leave: the rounding of sums.
 FEASIBLE = 1e-9
@@ -273,6 +208,13 @@ def _feasible(placed: Declaration) -> bool:
 CLOSEST = 1e-12
 #: Engine names as users write them.
 ENGINES = ("closed_form", "dcp", "checked")
+
+
+def elsewhere_of(engine: Engine) -> Elsewhere | None:
+    """Return the process of an engine's solvers; None where they run here."""
+    inner: Any = engine.engine if isinstance(engine, Until) else engine
+    dcp = {ClosedForm: "fallback", Checked: "dcp"}.get(type(inner))
+    return getattr(getattr(inner, dcp) if dcp else inner, "elsewhere", None)
 
 
 def engine_named(

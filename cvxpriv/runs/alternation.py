@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import warn_not_dpp
-from cvxpriv.blocks.engines import engine_named
+from cvxpriv.blocks.elsewhere import apart
+from cvxpriv.blocks.engines import elsewhere_of, engine_named
 from cvxpriv.blocks.parts import Part, in_real_parts, named, parts_of_problem, proposed, real_problem
 from cvxpriv.errors import ModelError, suggest
 from cvxpriv.numerics.arguments import require_counts
@@ -172,8 +173,9 @@ def alternate(
     entries, several = sum(one.size for one in problem.variables()), len(ready) or starts
     size = of_problem(entries, starts=several, passes=max_iter, blocks=len(groups))
     require_feasible(size.within(time_limit), oversize)
-    given, origins = starting_points(problem, starts, seed, ready)
     who = engine_named(engine, solver=solver, tolerance=tolerance, time_limit=time_limit, isolate=isolate)
+    with apart(elsewhere_of(who)):
+        given, origins = starting_points(problem, starts, seed, ready)
     work = partial(_from_starts, problem.objective, tuple(problem.constraints), groups, dict(updates or {}))
     work = partial(work, tol, max_iter, who, callback)
     done = run_pieces(work, given, n_jobs=n_jobs, progress=progress)

@@ -12,7 +12,8 @@ import numpy as np
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.convexified import Convexified
 from cvxpriv.blocks.declaration import warn_not_dpp
-from cvxpriv.blocks.engines import Engine, engine_named
+from cvxpriv.blocks.elsewhere import apart
+from cvxpriv.blocks.engines import Engine, elsewhere_of, engine_named
 from cvxpriv.blocks.parts import named, real_problem
 from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.numerics.arguments import require_counts
@@ -142,8 +143,9 @@ def convex_concave(
     require_feasible(of_problem(entries, starts=several, passes=max_iter).within(time_limit), oversize)
     made = Convexified(whole)
     warn_not_dpp({made.block().name: made.declaration()})  # what is no difference is said before anything is drawn
-    given, origins = starting_points(whole, starts, seed, ready)
     engine = engine_named("dcp", solver=solver, tolerance=tolerance, time_limit=time_limit, isolate=isolate)
+    with apart(elsewhere_of(engine)):
+        given, origins = starting_points(whole, starts, seed, ready)
     work = partial(_from_starts, whole.objective, tuple(whole.constraints), AskedPrice(price, growth, most))
     work = partial(work, tol, max_iter, engine, callback)
     done = run_pieces(work, list(zip(origins, given, strict=True)), n_jobs=n_jobs, progress=progress)

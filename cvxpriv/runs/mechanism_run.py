@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 from cvxpriv import models
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Constraint, Known
+from cvxpriv.blocks.elsewhere import Elsewhere, apart, process, supervised
 from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.certify.check import CrossCheck
 from cvxpriv.constraints.documents import from_document, to_document
@@ -28,7 +29,7 @@ from cvxpriv.reports.facts import Facts, untimed
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.readers import INTERNAL
 from cvxpriv.runs.run import Run
-from cvxpriv.runs.saved import decoded, encoded, fields_of, starts_of
+from cvxpriv.runs.saved import UNSAVED, decoded, encoded, fields_of, starts_of
 from cvxpriv.runs.shadow_prices import shadow_prices
 from cvxpriv.schedules.history import History
 from cvxpriv.tables.arrays import stochastic_matrix
@@ -56,6 +57,7 @@ class Solved(Protocol):
 
 Problem = TypeVar("Problem", bound=OnTable)
 Settings = TypeVar("Settings", bound=Solved)
+Answer = TypeVar("Answer")
 
 FIGURE_TOLERANCE = 1e-9
 """Relative amount by which a figure in a file may differ from that of its mechanism: another processor's rounding."""
@@ -107,6 +109,8 @@ class MechanismRun(Run, Generic[Problem, Settings]):
         Whether a keyboard interrupt or a callback ended the solve.
     overdue : bool
         Whether its time limit ended it.
+    isolate : float or None
+        Seconds after which a solver that is asked about the run is ended in its process; None: it is asked here.
     """
 
     #: Name of the block that designs the whole mechanism: a point is stationary where this block would stay.
@@ -122,6 +126,7 @@ class MechanismRun(Run, Generic[Problem, Settings]):
     constraints: tuple[tuple[str, Constraint], ...] = ()
     interrupted: bool = False
     overdue: bool = field(default=False, kw_only=True)
+    isolate: float | None = field(default=None, kw_only=True, metadata=UNSAVED)
 
     @property
     @abstractmethod
@@ -265,7 +270,12 @@ class MechanismRun(Run, Generic[Problem, Settings]):
         """
         if not self.constraints:
             return pd.DataFrame(columns=["constraint", "per", "price"])
-        return shadow_prices(self.blocks()[self.whole], self.state)
+        return self._supervised("the prices", shadow_prices, self.blocks()[self.whole], self.state)
+
+    def _supervised(self, what: str, function: Callable[..., Answer], *arguments: Any) -> Answer:
+        """Return what a function returns, from a process of its own where solvers were asked there."""
+        with apart(process() if self.isolate is None else Elsewhere(self.isolate)):
+            return supervised(what, function, *arguments)
 
     def cases(self) -> list[Case]:
         return [case_of_block(block, self.state) for block in self.blocks().values()]

@@ -12,7 +12,7 @@ from typing import Annotated, TypedDict
 
 from numpy.typing import ArrayLike
 
-from cvxpriv.blocks import engines
+from cvxpriv.blocks import elsewhere, engines
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy.budget import Budget
 from cvxpriv.runs.options import Option
@@ -89,9 +89,10 @@ TimeLimit = Annotated[
 Isolate = Annotated[
     float | None,
     Option(
-        "Call solvers in a process of their own, and end a call after this time; the next of the chain is then asked.",
+        "Call solvers in a process of their own, and end a call after this time; the next of the chain is then asked. "
+        "The search for a bound is one call, which looks for 0.8 of it.",
         unit="seconds",
-        low=engines.SHORTEST,
+        low=elsewhere.SHORTEST,
         usual="solvers are called here",
     ),
 ]

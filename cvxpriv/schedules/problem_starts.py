@@ -1,6 +1,8 @@
 """The starts of a problem that is not convex, and many independent runs from them, in order or in parallel."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TypeVar
 
@@ -10,14 +12,15 @@ from cvxpy.constraints.nonpos import Inequality
 from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.declaration import Declaration, require_usable
+from cvxpriv.blocks.elsewhere import Elsewhere, apart, process
 from cvxpriv.blocks.parts import named
 from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.numerics.arguments import few, require_seed, require_workers
-from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.numerics.sizes import in_time
 from cvxpriv.reports.progress import track
-from cvxpriv.solvers.chain import Solved, solve, try_solver
-from cvxpriv.solvers.registry import DEFAULT_CHAIN
+from cvxpriv.solvers.chain import Solution, Solved, solve, try_solver
+from cvxpriv.solvers.registry import fallback_chain
 
 #: Distance of a random start from the end of an atom's domain, shared by its entries.
 WITHIN = 1e-3
@@ -86,7 +89,7 @@ def drawn(problem: cp.Problem, generator: np.random.Generator) -> dict[str, Arra
         own = [one for one in convex if {other.id for other in one.variables()} == {variable.id}]
         if own:
             try:
-                values |= _nearest({variable.name(): variable}, values, own)
+                values |= _nearest(_Nearest({variable.name(): variable}, own), values)
             except SolverFailure as failure:
                 if not set(failure.statuses) <= {cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE}:
                     raise
@@ -96,7 +99,7 @@ def drawn(problem: cp.Problem, generator: np.random.Generator) -> dict[str, Arra
     if all(len(one.variables()) == 1 for one in convex):
         return values
     try:
-        return _nearest(named(problem), values, convex)
+        return _nearest(_Nearest(named(problem), convex), values)
     except SolverFailure:  # whether they hold together is for the blocks to say
         return values
 
@@ -122,18 +125,38 @@ def _entries(variable: cp.Variable, generator: np.random.Generator) -> Array:
     return entries
 
 
-def _nearest(
-    variables: Mapping[str, cp.Variable], values: Mapping[str, Array], constraints: Sequence[cp.Constraint]
-) -> dict[str, Array]:
-    distance = sum(cp.sum_squares(one - values[name]) for name, one in variables.items())
-    asked = Declaration(cp.Minimize(distance), {str(place): one for place, one in enumerate(constraints)}, variables)
+@dataclass(frozen=True)
+class _Nearest:
+    """The problem whose answer is the point within constraints that is nearest to given values."""
 
-    def read(_: str) -> Solved:
-        require_usable(asked, {name: one.value for name, one in variables.items()})
-        return asked.values(), {}, float(asked.objective.value)
+    variables: Mapping[str, cp.Variable]
+    constraints: Sequence[cp.Constraint]
 
-    found = solve(lambda name, options: try_solver(asked.problem, name, options), read, chain=DEFAULT_CHAIN)
-    return {name: np.asarray(found.values[name]) for name in variables}
+    def solve(
+        self,
+        view: Values,
+        *,
+        solver: str | tuple[str, ...] | None = None,
+        tolerance: float | None = None,
+        fast: bool = True,
+    ) -> tuple[Values, Solution]:
+        """See `Block.solve`."""
+        distance = sum(cp.sum_squares(one - view[name]) for name, one in self.variables.items())
+        limits = {str(place): one for place, one in enumerate(self.constraints)}
+        asked = Declaration(cp.Minimize(distance), limits, self.variables)
+
+        def read(_: str) -> Solved:
+            require_usable(asked, {name: one.value for name, one in self.variables.items()})
+            return asked.values(), {}, float(asked.objective.value)
+
+        ask = partial(try_solver, asked.problem)
+        found = solve(ask, read, chain=fallback_chain(solver), tolerance=tolerance)
+        return {name: np.asarray(found.values[name]) for name in self.variables}, found
+
+
+def _nearest(problem: _Nearest, values: Values) -> dict[str, Array]:
+    there = process()
+    return dict((problem.solve(values) if there is None else there.solve(problem, values))[0])
 
 
 Item = TypeVar("Item")
@@ -160,7 +183,8 @@ def run_each(
     else:
         from joblib import Parallel, delayed
 
-        done = Parallel(n_jobs=n_jobs, return_as="generator")(delayed(work)(item) for item in items)
+        there = process()
+        done = Parallel(n_jobs=n_jobs, return_as="generator")(delayed(_apart)(there, work, item) for item in items)
     results: list[Result] = []
     try:
         shown = track(done, total=len(items), description=description, shown=True) if progress else done
@@ -172,6 +196,11 @@ def run_each(
         if last is None:
             raise
     return results
+
+
+def _apart(there: Elsewhere | None, work: Callable[[Item], Result], item: Item) -> Result:
+    with apart(there):
+        return work(item)
 
 
 def run_pieces(

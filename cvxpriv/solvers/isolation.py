@@ -4,6 +4,8 @@ Functions and their arguments travel by cloudpickle, so that closures and proble
 child finds the same modules as its parent. What the child prints is not shown.
 """
 
+from __future__ import annotations
+
 import os
 import pickle
 import queue
@@ -67,18 +69,21 @@ def isolated(function: Callable[..., Any], *arguments: Any, time_limit: float | 
         worker.close()
 
 
-def answered_apart(what: str, function: Callable[..., Result], *arguments: Any, seconds: float) -> Result:
+def answered_apart(
+    what: str, function: Callable[..., Result], *arguments: Any, seconds: float, worker: Worker | None = None
+) -> Result:
     """Return what a function returns in a process of its own, or raise its typed error here.
 
     `what`: Its name in messages.
     `seconds`: After them it is ended, wherever it stands.
+    `worker`: The process; None: a new one.
 
     Raises SolverFailure: It did not return in time, or its process ended.
 
     >>> answered_apart("the sum", sum, (1, 2), seconds=60.0)
     3
     """
-    ending = isolated(_typed, function, arguments, time_limit=seconds)
+    ending = (isolated if worker is None else worker.call)(_typed, function, arguments, time_limit=seconds)
     if ending.status != "returned":
         raise SolverFailure(f"{what} did not come from its process: {ending.error}; raise isolate, or leave it out")
     if isinstance(ending.value, CvxprivError):

@@ -16,11 +16,13 @@ from cvxpriv_models.inference_service import interior
 from cvxpriv_models.inference_service.joint import joint
 
 import cvxpriv as cpv
-from cvxpriv.blocks.engines import DCP, ENGINES, Checked, Elsewhere
+from cvxpriv.blocks.elsewhere import Elsewhere
+from cvxpriv.blocks.engines import DCP, ENGINES, Checked
 from cvxpriv.divergences import FDivergence
 from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.models import ISTDP, ADMMSharing, InferenceAsService, PrivacyFunnel, RecycledADMM
 from cvxpriv.numerics.sizes import now, until
+from cvxpriv.reports.text import text_of
 from cvxpriv.runs.alternation import alternate
 from cvxpriv.solvers.isolation import Ending, Worker
 
@@ -134,7 +136,8 @@ class Scripted:
 
     def call(self, function: Callable[..., Any], view: Any, name: str, *more: Any, time_limit: float) -> Ending:
         assert time_limit == 60.0
-        return self.endings.get(name) or Ending("returned", function(view, name, *more), seconds=0.0)
+        ended = self.endings.get(name) if isinstance(name, str) else None
+        return ended or Ending("returned", function(view, name, *more), seconds=0.0)
 
 
 @pytest.mark.parametrize(
@@ -223,6 +226,56 @@ def test_what_is_solved_in_another_process_is_the_same(engine: str) -> None:
     assert np.array_equal(here.mechanism, there.mechanism)
     together = MODELS["funnel"](**{**options, "starts": 2}, isolate=60.0, n_jobs=2)  # the worker is not sent along
     assert np.array_equal(together.mechanism, MODELS["funnel"](**{**options, "starts": 2}).mechanism)
+
+
+#: Tables whose bound asks HiGHS, which ends so in every process that is started from here.
+LARGER = np.random.default_rng(1).dirichlet(np.ones(60)).reshape(6, 10)
+BOUNDED: dict[str, Callable[..., Any]] = {
+    "funnel": lambda **options: PrivacyFunnel(LARGER, 0.8).solve(**options),
+    "constrained funnel": OTHERS["constrained funnel"],
+    "constrained inference": lambda **options: (
+        InferenceAsService(TABLE, 0.05).constrain("dp", PRIVATE).solve(max_iter=2, **options)
+    ),
+}
+
+
+def said_of(run: Any) -> str:
+    """What a run says of its bound."""
+    return run.bound.reason if run.bound is not None else run.note
+
+
+@pytest.mark.parametrize("model", BOUNDED)
+def test_a_bound_that_is_ended_is_named_and_the_run_goes_on(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a worker in this process; with hanging processes below."""
+
+    def call(_: Worker, function: Any, *arguments: Any, time_limit: float) -> Ending:
+        if getattr(function, "__name__", "") == "_typed":
+            return Ending("timed out", error="no answer within 60 s", seconds=60.0)
+        return Ending("returned", function(*arguments), seconds=0.0)
+
+    monkeypatch.setattr(Worker, "call", call)
+    run = BOUNDED[model](isolate=60.0)
+    assert "the bound did not come from its process: no answer within 60 s" in said_of(run)
+    sentences = [text_of(run.facts), *(fact.sentence for fact in run.facts.facts)]
+    assert any("no answer within 60 s" in " ".join(one.split()) for one in sentences)
+    right = BOUNDED[model]()
+    assert run.converged <= (abs(run.figures["leakage"] - right.figures["leakage"]) < 1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", ["hangs", "is killed"])
+@pytest.mark.parametrize("model", BOUNDED)
+def test_a_bound_whose_solver_hangs_or_dies_is_ended(
+    model: str, ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    does = ENDINGS[ending][0]
+    (tmp_path / "sitecustomize.py").write_text(
+        f"import highspy\ndef run(*_):\n    {does}\nhighspy.Highs.__bases__[0].run = run\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    run = BOUNDED[model](isolate=20.0)
+    assert f"the bound did not come from its process: {ENDINGS[ending][1]}" in said_of(run)
+    assert not run.missed
 
 
 @pytest.mark.slow

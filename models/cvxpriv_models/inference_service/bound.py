@@ -178,6 +178,13 @@ def bound(
     return replace(bounded, interrupted=True, reason=INTERRUPTED) if found.interrupted else bounded
 
 
+def unsearched(problem: Problem) -> ServiceBound:
+    """Return the bound of a search that the keyboard ended before anything was found."""
+    silent = np.ones((problem.p_y.size, 1))
+    information = mutual_information(problem.p_s_given_y * problem.p_y)
+    return ServiceBound(0.0, information, silent, INTERRUPTED, None, 0, interrupted=True, no_certificate=INTERRUPTED)
+
+
 def bound_of(certificate: ServiceCertificate, problem: Problem, constraints: Constraints = ()) -> ServiceBound:
     """Return what a stored certificate says of a problem, after a check in floating point with rounding bounded.
 

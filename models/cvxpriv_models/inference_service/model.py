@@ -13,9 +13,11 @@ from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Known
-from cvxpriv.blocks.engines import Until, engine_named
+from cvxpriv.blocks.elsewhere import apart, supervised, within
+from cvxpriv.blocks.engines import Until, elsewhere_of, engine_named
 from cvxpriv.bounds.output_names import in_place
 from cvxpriv.certify.cases import Case, case_of_block
+from cvxpriv.errors import SolverFailure
 from cvxpriv.mechanisms.plots import Axis, with_axes
 from cvxpriv.numerics.arguments import require_callback
 from cvxpriv.numerics.arrays import Array
@@ -34,7 +36,7 @@ from cvxpriv.tables.joint import JointTable
 
 from . import algorithm, options
 from .algorithm import AUTO, COLUMNS
-from .bound import CERTIFIED, ServiceBound, bound
+from .bound import CERTIFIED, ServiceBound, bound, unsearched
 from .facts import SIDES
 from .joint import joint
 from .kkt import residuals
@@ -222,12 +224,9 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         free = init is None and starts is None and who.name == "closed_form"
         asked_for = method == COLUMNS or (method is None and free and self._few)
         seconds = TIME_LIMIT if time_limit is None else shared.FOR_THE_BOUND * time_limit
-        if self.constraints and not PricedConstraints.of(self.problem, self.constraints).none:
-            gap = max(gap, CONSTRAINED_GAP)  # which the linear program of their columns reaches in seconds
-        proved = None
-        with processor_time(time_limit is None), until(now() + (np.inf if time_limit is None else time_limit)):
-            if asked_for:
-                proved = bound(self.problem, gap=gap, time_limit=seconds, constraints=self.constraints)
+        ends = now() + (np.inf if time_limit is None else time_limit)
+        with apart(elsewhere_of(who)), processor_time(time_limit is None), until(ends):
+            proved, failed = self._proved(gap, seconds) if asked_for else (None, "")
             method = method or AUTO
             drawn = partial(initial, self.problem, self.constraints, count=count, seed=seed, engine=who)
             if init is not None:
@@ -251,10 +250,22 @@ class InferenceAsService(MechanismModel[InferenceRun]):
                 progress=progress,
                 description="starts",
             )
-        settings = Settings(method, who.name, sum(len(piece["q"]) for piece, _ in done), seed, chosen)
-        best = best_run(self.problem, self.constraints, done, origins, settings, proved)
+            settings = Settings(method, who.name, sum(len(piece["q"]) for piece, _ in done), seed, chosen)
+            best = best_run(self.problem, self.constraints, done, origins, settings, proved, failed)
         stopped = best.interrupted or (proved is not None and proved.interrupted)
-        return replace(best, seconds=time.perf_counter() - begun, interrupted=stopped)
+        return replace(best, seconds=time.perf_counter() - begun, interrupted=stopped, isolate=isolate)
+
+    def _proved(self, gap: float, seconds: float) -> tuple[ServiceBound | None, str]:
+        """Return the bound; or None, and why no solver answers its search."""
+        if self.constraints and not PricedConstraints.of(self.problem, self.constraints).none:
+            gap = max(gap, CONSTRAINED_GAP)  # which the linear program of their columns reaches in seconds
+        search = partial(bound, self.problem, gap=gap, time_limit=within(seconds))
+        try:
+            return supervised("the bound", partial(search, constraints=self.constraints)), ""
+        except SolverFailure as failure:
+            return None, str(failure)
+        except KeyboardInterrupt:  # here, while the search runs elsewhere
+            return unsearched(self.problem), ""
 
     def _from_bound(
         self,

@@ -11,7 +11,7 @@ from cvxpriv.blocks.block import Block
 from cvxpriv.bounds.master import master_block
 from cvxpriv.bounds.service_certificate import service_certificate_of
 from cvxpriv.divergences import FDivergence, divergence
-from cvxpriv.errors import DataError, ModelError
+from cvxpriv.errors import DataError, ModelError, SolverFailure
 from cvxpriv.kkt import Residuals
 from cvxpriv.mechanisms.mechanism import Mechanism
 from cvxpriv.numerics.arrays import Array
@@ -135,7 +135,10 @@ class InferenceRun(MechanismRun[Problem, Settings]):
 
         A certified bound of that; with constraints a loose one where no solver's dual certifies a better one.
         """
-        return local_gap(self.problem, self.state, self.constraints)
+        try:
+            return self._supervised("the local gap", local_gap, self.problem, self.state, self.constraints)
+        except SolverFailure:  # of an isolated call
+            return local_gap(self.problem, self.state)
 
     @cached_property
     def kkt(self) -> PointResiduals | Residuals:

@@ -129,6 +129,13 @@ def bound(
     return Prover(problem.table.probabilities).at(problem.rate, gap, time_limit)
 
 
+def unsearched(problem: Problem, failure: SolverFailure) -> FunnelBound:
+    """Return a bound, and a mechanism, that need no solver, where a search for better ones failed."""
+    prover = Prover(problem.table.probabilities)
+    found = prover._result(*prover._at_a_glance(problem.rate), problem.rate, 0.0, Clock(np.inf))
+    return replace(found, reason=f"no better one was found: {failure}")
+
+
 class Prover:
     """Bounds of one table; columns found at one rate serve at the next.
 

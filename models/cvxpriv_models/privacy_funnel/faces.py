@@ -11,6 +11,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from cvxpriv.blocks.declaration import Constraint, Known, constraints_of
+from cvxpriv.blocks.elsewhere import supervised
+from cvxpriv.errors import SolverFailure
 from cvxpriv.kkt.conic.cones import ConeLayout
 from cvxpriv.kkt.conic.program import ConeProgram, solved_by_clarabel
 from cvxpriv.numerics.arrays import Array
@@ -95,7 +97,11 @@ def predicted(x: Array, problem: Problem, live: Live) -> Face | None:
     bound = np.concatenate([slack[:split], [float(x @ log_w) - problem.target], slack[split:]])
     cones = ConeLayout(zero=split, nonneg=len(bound) - split)
     linear = np.append(rise * scale[:count], own)
-    found, prices = solved_by_clarabel(sp.csc_array(bent), matrix, bound, cones, _ACCURACY, linear)
+    asked = (sp.csc_array(bent), matrix, bound, cones, _ACCURACY, linear)
+    try:
+        found, prices = supervised("the quadratic model", solved_by_clarabel, *asked)
+    except SolverFailure:
+        return None
     if found is None or prices is None:
         return None
     left = np.maximum(bound - matrix @ found, 0.0)

@@ -13,9 +13,11 @@ from numpy.typing import ArrayLike
 
 from cvxpriv import datasets
 from cvxpriv.blocks.block import Block
-from cvxpriv.blocks.engines import Engine, Until, engine_named
+from cvxpriv.blocks.elsewhere import apart, supervised, within
+from cvxpriv.blocks.engines import Engine, Until, elsewhere_of, engine_named
+from cvxpriv.bounds.columns import INTERRUPTED
 from cvxpriv.certify.cases import Case, case_of_block
-from cvxpriv.errors import ModelError
+from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.numerics.arguments import require_callback
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.numerics.doors import door
@@ -33,9 +35,9 @@ from cvxpriv.tables.arrays import given_count
 from cvxpriv.tables.joint import JointTable
 
 from . import algorithm, closed_form, optimum
-from .bound import FunnelBound, Prover
+from .bound import FunnelBound, Prover, unsearched
 from .cells import Cells
-from .constrained_bound import bound_under
+from .constrained_bound import ConstrainedBound, bound_under
 from .constrained_start import A_ROUND, best, constrained_start, further_starts, refused
 from .curve import band, certified_row, curve_row, lower_envelope
 from .facts import SIDES
@@ -248,15 +250,16 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         done: list[tuple[Values, Context]] = []
         proved, under = None, None
         limit_of_bound = self._longest_proof if time_limit is None else shared.FOR_THE_BOUND * time_limit
-        with processor_time(time_limit is None), until(now() + (np.inf if time_limit is None else time_limit)):
+        ends = now() + (np.inf if time_limit is None else time_limit)
+        with apart(elsewhere_of(who)), processor_time(time_limit is None), until(ends):
             if method == COLUMNS:
-                proved = Prover(self.problem.table.probabilities).at(self.problem.rate, gap, limit_of_bound)
+                proved, _ = self._proved(gap, limit_of_bound)
                 few = min(limit, optimum.FEW_PASSES) if proved.upper <= tol else limit
                 ending = Until(who, now() + limit_of_bound) if time_limit is None else who
                 polish = replace(work, limit=few, engine=ending)
                 done += optimum.polished(self.problem, proved, tol, who, polish, limit_of_bound)
             elif usually and self.constraints and who.name == "closed_form" and init is None:
-                proved, under = bound_under(self.problem, self.constraints, gap, limit_of_bound)
+                proved, under = self._proved(gap, limit_of_bound)
                 settled = partial(optimum.settled, self.problem, who)
                 done += constrained_start(self.problem, self.constraints, under, work, settled, tol)
             origins = [COLUMNS] * len(done)
@@ -285,7 +288,8 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
                         raise refused(problem, self.problem, self.constraints, under) from None
             settings = Settings(who.name, method, accelerate, len(origins), seed, limit, tol)
             seconds = time.perf_counter() - begun
-            return best_run(self.problem, self.constraints, done, origins, settings, seconds, proved)
+            found = best_run(self.problem, self.constraints, done, origins, settings, seconds, proved)
+        return replace(found, isolate=isolate)
 
     def _method(self, method: str | None, who: Engine, init: ArrayLike | None, accelerate: str) -> str:
         """Return the method that is asked for, or the usual one."""
@@ -318,9 +322,22 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         if isolate is not None:
             again = {"gap": gap, "time_limit": time_limit}
             return answered_apart("the bound", partial(self.bound, **again), seconds=isolate)
+        return self._searched(gap, time_limit)[0]
+
+    def _searched(self, gap: float, time_limit: float) -> tuple[FunnelBound, ConstrainedBound | None]:
         if not self.constraints:
-            return Prover(self.problem.table.probabilities).at(self.problem.rate, gap, time_limit)
-        return bound_under(self.problem, self.constraints, gap, time_limit)[0]
+            return Prover(self.problem.table.probabilities).at(self.problem.rate, gap, time_limit), None
+        return bound_under(self.problem, self.constraints, gap, time_limit)
+
+    def _proved(self, gap: float, seconds: float) -> tuple[FunnelBound, ConstrainedBound | None]:
+        """Return what a search proves; where no solver answers it, a bound that needs none and says so."""
+        try:
+            return supervised("the bound", self._searched, gap, within(seconds))
+        except SolverFailure as failure:
+            found = unsearched(self.problem, failure)
+            return replace(found, ignored=tuple(name for name, _ in self.constraints)), None
+        except KeyboardInterrupt:  # here, while the search runs elsewhere
+            return replace(unsearched(self.problem, SolverFailure("")), reason=INTERRUPTED), None
 
     def perfect_privacy(self) -> PerfectPrivacy:
         """Return the largest rate at which nothing leaks, with its mechanism."""

@@ -22,8 +22,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 
+from cvxpriv.blocks.elsewhere import supervised
 from cvxpriv.blocks.engines import Engine
 from cvxpriv.bounds.columns import Generation
+from cvxpriv.errors import SolverFailure
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.schedules.history import Context, History, LoopReport
 from cvxpriv.tables.joint import JointTable
@@ -103,7 +105,11 @@ def polished(
         ends.append((state, context))
         if large or len(ends) == MOST_RUNS or context.ended or clock.over():
             break
-        log_u = _freed(problem, closed_form.rows_of(state["log_u"][0]), found.lower, tol, clock)
+        rows, left = closed_form.rows_of(state["log_u"][0]), clock.limit - clock.seconds
+        try:
+            log_u = supervised("the use of free outputs", _freed, problem, rows, found.lower, tol, left)
+        except SolverFailure:  # the price of free outputs stays in the residual
+            break
     return ends
 
 
@@ -115,7 +121,7 @@ def _traced(problem: Problem, log_u: Array) -> Array:
     return feasible_rows(raised, problem.p_x, problem.rate - problem.table.entropy_x)
 
 
-def _freed(problem: Problem, mechanism: Array, lower: float, tol: float, clock: Clock) -> Array | None:
+def _freed(problem: Problem, mechanism: Array, lower: float, tol: float, seconds: float) -> Array | None:
     """Return log P(X, Y), (1, |X|, |Y|), with the free outputs put to better use; None where none of them pays."""
     if free_symbol(problem, mechanism, lower) <= tol:
         return None
@@ -123,7 +129,7 @@ def _freed(problem: Problem, mechanism: Array, lower: float, tol: float, clock: 
     columns = joint / joint.sum(axis=0)
     pricing = FunnelPricing(problem.table.probabilities, problem.rate)
     generation = Generation(pricing, pricing.master(), np.concatenate([columns, np.eye(len(columns))], axis=1))
-    found = generation.run(tol, clock.over, idle_below=tol)
+    found = generation.run(tol, Clock(seconds).over, idle_below=tol)
     better = mixed_to_rate(mechanism_of(found.columns, found.weights, problem.p_x), problem.p_x, problem.rate)
     spare = problem.size_y - better.shape[1]
     return None if spare < 0 else closed_form.log_joint(problem.p_x, np.pad(better, ((0, 0), (0, spare)))[None])
