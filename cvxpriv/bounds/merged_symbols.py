@@ -27,12 +27,18 @@ def merge(table: Array, size: int) -> NDArray[np.intp]:
     >>> merge(np.array([[0.2, 0.1], [0.1, 0.3], [0.2, 0.1]]), 2)
     array([0, 1, 0])
     """
-    groups = [[index] for index in range(len(table))]
+    groups, rows = [[index] for index in range(len(table))], list(table)
+    lost = np.full((len(rows), len(rows)), np.inf)  # of pairs (j, i) with i < j
+    for j in range(len(rows)):
+        lost[j, :j] = [_lost(rows[i], rows[j]) for i in range(j)]
     while len(groups) > size:
-        rows = np.array([table[group].sum(axis=0) for group in groups])
-        pairs = [(i, j) for j in range(len(groups)) for i in range(j)]
-        i, j = min(pairs, key=lambda pair: _lost(rows[pair[0]], rows[pair[1]]))
+        j, i = divmod(int(lost.argmin()), len(groups))
         groups[i] += groups.pop(j)
+        rows[i] = table[groups[i]].sum(axis=0)
+        del rows[j]
+        lost = np.delete(np.delete(lost, j, axis=0), j, axis=1)
+        lost[i, :i] = [_lost(rows[k], rows[i]) for k in range(i)]
+        lost[i + 1 :, i] = [_lost(rows[i], row) for row in rows[i + 1 :]]
     labels = np.zeros(len(table), dtype=np.intp)
     for label, group in enumerate(groups):
         labels[group] = label
