@@ -110,9 +110,9 @@ class _Table:
         return _price(self.divergence, self.tilt, r)
 
     def slope(self, r: Array) -> Array:
-        """H'(r) from the derivative of f, at a kink one of its two."""
+        """H'(r) from the derivative of f, at a kink one of its two; below `LEAST` that there."""
         with np.errstate(all="ignore"):
-            t = 1.0 / r
+            t = 1.0 / np.maximum(r, LEAST)  # far out f(t) and t f'(t) cancel
             return np.asarray(self.divergence.f(t) - t * self.divergence.derivative(t) + self.tilt)
 
     def response(self, t: Array) -> tuple[Array, Array]:

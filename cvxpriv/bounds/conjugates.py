@@ -41,6 +41,10 @@ class Conjugate:
     boxed: bool = False
 
 
+#: A least ratio up to this limits nothing: there H' may have no digits.
+NO_LIMIT = 1e-9
+
+
 def within(conjugate: Conjugate, low: float, high: float) -> Conjugate:
     """Return the conjugate where r is limited to [low, high], 0 < low <= 1 <= high.
 
@@ -55,7 +59,8 @@ def within(conjugate: Conjugate, low: float, high: float) -> Conjugate:
 
     def value(t: Array) -> Array:
         inside = conjugate.value(np.clip(t, slopes[0], slopes[1]))
-        beyond = np.where(t < slopes[0], t * low - prices[0], t * high - prices[1])
+        below = t * low - prices[0] if low > NO_LIMIT else conjugate.value(np.minimum(t, slopes[0]))
+        beyond = np.where(t < slopes[0], below, t * high - prices[1])
         return np.asarray(np.where((t >= slopes[0]) & (t < slopes[1]), inside, beyond))
 
     def response(t: Array) -> tuple[Array, Array]:

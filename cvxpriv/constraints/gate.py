@@ -7,6 +7,7 @@ what is said of any constraint that processing cannot break.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import cvxpy as cp
 import numpy as np
@@ -97,9 +98,10 @@ def brought_inside(mechanism: Array, constraints: Sequence[tuple[str, Constraint
 
 
 def inside(mechanism: Array, constraints: Sequence[tuple[str, Constraint]], known: Known) -> Array:
-    """Return `brought_inside`; where that is not enough, with the least share of the trivial mechanism that is.
+    """Return `brought_inside`; where that is not enough, with the least share of another mechanism that is.
 
-    Rules that treat all outputs alike hold at the trivial one, whose rows are all P(output).
+    Rules that treat all outputs alike hold at the trivial one, whose rows are all P(output). With other rules it is the
+    one that has most room in all of them. Where that misses one too, it is returned.
 
     >>> from cvxpriv.constraints import local_differential_privacy
     >>> known = Known(np.array([0.5, 0.5]), np.ones(1), np.ones((1, 2)))
@@ -110,12 +112,33 @@ def inside(mechanism: Array, constraints: Sequence[tuple[str, Constraint]], know
     found = brought_inside(mechanism, constraints, known)
     if not missed(found, constraints, known):
         return found
-    low, high, trivial = 0.0, 1.0, np.tile(known.prior @ mechanism, (len(mechanism), 1))
+    low, high, other = 0.0, 1.0, np.tile(known.prior @ mechanism, (len(mechanism), 1))
+    if missed(other, constraints, known):
+        other = roomiest(mechanism.shape, constraints, known)
     for _ in range(BISECTIONS):
         share = (low + high) / 2.0
-        mixed = (1.0 - share) * mechanism + share * trivial
+        mixed = (1.0 - share) * mechanism + share * other
         low, high = (share, high) if missed(mixed, constraints, known) else (low, share)
-    return np.asarray((1.0 - high) * mechanism + high * trivial)
+    return np.asarray((1.0 - high) * mechanism + high * other)
+
+
+def roomiest(shape: tuple[int, ...], constraints: Sequence[tuple[str, Constraint]], known: Known) -> Array:
+    """Return the mechanism whose least room in the inequalities of its constraints is largest, to a solver's accuracy.
+
+    >>> from cvxpriv.constraints import expected_distortion
+    >>> known = Known(np.array([0.5, 0.5]), np.ones(1), np.ones((1, 2)))
+    >>> np.round(roomiest((2, 2), [("near", expected_distortion(1.0 - np.eye(2), 0.3))], known), 6).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    variable, room = cp.Variable(shape, nonneg=True), cp.Variable()
+    ready = [one for _, one in constraints if isinstance(one, ReadyConstraint)]
+    parts = [part for one in ready for part in one(variable, known)]
+    asked = [part.expr <= -room if isinstance(part, cp.constraints.Inequality) else part for part in parts]
+    asked += [cp.sum(variable, axis=1) == 1.0, room <= 1.0]
+    with suppress(cp.SolverError):
+        cp.Problem(cp.Maximize(room), asked).solve(solver="CLARABEL")
+    found = np.ones(shape) if variable.value is None else np.maximum(variable.value, 0.0)
+    return brought_inside(np.asarray(found / found.sum(axis=1, keepdims=True)), constraints, known)
 
 
 def _mixed(

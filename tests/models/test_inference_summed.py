@@ -28,6 +28,8 @@ TABLE = np.array([[0.3, 0.1, 0.1], [0.05, 0.15, 0.3]])
 BETA, STEPS = 0.1, 120
 DISTORTION = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]])
 FORBIDDEN = np.array([[False, True, False], [False, False, True], [True, False, False]])
+RAREST = np.array([[True, False, False], [False, True, True], [True, False, False]])
+"""Only the rarest input draws the first output, and no other one."""
 Rows = Callable[[Array, Array], Array]
 
 
@@ -112,6 +114,25 @@ def test_sums_over_columns_agree_with_a_linear_program_over_a_grid(
     assert found.upper < 0.6 * bound(problem).lower
 
 
+LIGHT = np.array([[0.3, 0.1, 1e-8], [0.05, 0.15, 3e-8]])
+WITH_NAMES = [
+    (TABLE, "chi-square", (constraints.pointwise_leakage(0.8, of="input"), constraints.forbidden(FORBIDDEN))),
+    (TABLE, "total-variation", (constraints.forbidden(RAREST), constraints.expected_distortion(DISTORTION, 1.2))),
+    (LIGHT, "jensen-shannon", (constraints.maximal_leakage(0.3), constraints.expected_distortion(DISTORTION, 0.6))),
+]
+
+
+@pytest.mark.parametrize(("table", "f", "every"), WITH_NAMES)
+def test_a_certificate_under_several_constraints_is_accepted(
+    table: Array, f: str, every: tuple[ReadyConstraint, ...]
+) -> None:
+    problem = Problem.of(table / table.sum(), BETA, f, size_u=3)
+    found = bound(problem, constraints=tuple((one.kind, one) for one in every), gap=1e-2)
+    assert found.ignored == ()
+    assert found.certificate is not None
+    assert found.certificate.verify().bound <= found.upper + 1e-2 * max(found.upper, 1e-3)
+
+
 def test_a_bound_under_sums_is_never_above_that_without_them() -> None:
     asked = (("peak", constraints.maximal_leakage(0.3)),)
     problem = Problem.of(TABLE, BETA)
@@ -121,6 +142,7 @@ def test_a_bound_under_sums_is_never_above_that_without_them() -> None:
 NAMED = [
     (constraints.expected_distortion(DISTORTION, 0.15), DISTORTION, 0.15),
     (constraints.forbidden(FORBIDDEN), 1e3 * FORBIDDEN, 0.0),
+    (constraints.forbidden(RAREST), 1e3 * RAREST, 0.0),
 ]
 
 

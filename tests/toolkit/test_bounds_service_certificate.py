@@ -16,7 +16,8 @@ from cvxpriv_models.inference_service.certificates import conjugate_points
 from cvxpriv_models.inference_service.problem import Problem
 
 from cvxpriv.bounds import check_service_certificate as checker
-from cvxpriv.bounds.conjugates import closed_form
+from cvxpriv.bounds.any_conjugate import conjugate_of
+from cvxpriv.bounds.conjugates import closed_form, within
 from cvxpriv.bounds.service_certificate import KNOWN, ServiceCertificate
 from cvxpriv.divergences import FDivergence, divergence
 from cvxpriv.errors import DataError
@@ -88,14 +89,33 @@ def test_another_f_brings_points_of_its_conjugate(name: str) -> None:
 
 def test_chords_between_points_lie_above_the_conjugate_and_near_it() -> None:
     largest, error = 20.0, 1e-6
-    t, h = conjugate_points(divergence("alpha:3"), largest, error).T
+    points, lost = conjugate_points(divergence("alpha:3"), largest, error)
+    t, h = points.T
+    assert error <= lost <= 2.0 * error
     r = np.linspace(0.0, largest, 200_001)
     price = (r**3 - 1.0 - 3.0 * (r - 1.0)) / 6.0
     at = np.linspace(t[0], t[-2], 57)
     exact = (at[:, None] * r - price).max(axis=1)
     above = np.interp(at, t, h) - exact
     assert above.min() >= -1e-12
-    assert (above <= 1.2 * error * (1.0 + np.sqrt(1.0 + 2.0 * at)) / 2.0 + 1e-7).all()  # r is a grid
+    weights = (1.0 + np.sqrt(1.0 + 2.0 * at)) / 2.0 + exact**2
+    assert (above <= lost * weights + 1e-7).all()  # r is a grid
+
+
+@pytest.mark.parametrize("name", ["total-variation", "hockey-stick:1.5"])
+def test_a_limit_from_above_keeps_the_conjugate_above_what_it_bounds(name: str) -> None:
+    conjugate = conjugate_of(divergence(name), 10.0)
+    r, t = np.linspace(0.0, 2.0, 2001), np.linspace(-1.0, 2.0, 13)
+    exact = (t[:, None] * r - conjugate.price(np.maximum(r, 1e-300))).max(axis=1)
+    assert np.allclose(within(conjugate, 1e-100, 2.0).value(t), exact, rtol=0.0, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["alpha:0.5", "alpha:-1"])
+def test_inputs_of_hardly_any_mass_leave_a_certificate_that_is_accepted(name: str) -> None:
+    table = np.array([[0.1, 0.2, 1e-7], [0.3, 0.1, 0.0], [0.1, 0.2, 2e-7]])
+    found = bound(Problem.of(table / table.sum(), 0.1, name))
+    assert found.certificate is not None
+    assert found.certificate.verify().bound - found.lower <= 1e-7
 
 
 def test_a_certificate_without_its_table_needs_the_right_one(certificate: ServiceCertificate, tmp_path: Path) -> None:

@@ -34,6 +34,8 @@ CHORD_SHARE, MOST_POINTS = 0.1, 20_000
 #: Room that the checker may need beyond floats: alpha is rounded to 2^-44, the first cell's corners to 2^-24; and for
 #: each unit of beta, as it knows H* to 2^-51 or so.
 ROOM, ROOM_OF_BETA = 1e-12, 4e-15
+#: Of the intervals between points those are halved that lose this share of the most.
+WORST = 0.1
 #: The first points of the conjugate are those at so many ratios r from this one up.
 FIRST_POINTS, LEAST_RATIO = 80, 1e-9
 #: Points nearer than this, in t, are one.
@@ -58,8 +60,8 @@ def certificate_of(
     divergence, points = problem.divergence, None
     if divergence.name not in KNOWN or closed_form(divergence) is None:
         largest = 1.0 / float(problem.p_y.min())
-        points = conjugate_points(divergence, largest, CHORD_SHARE * gap / problem.beta)
-        claim += CHORD_SHARE * gap
+        points, lost = conjugate_points(divergence, largest, CHORD_SHARE * gap / problem.beta)
+        claim += problem.beta * lost * _weight_of(mechanism, problem)
         if not alpha.any():  # I(S;Y), which no search found with these points
             claim += problem.beta * max(float(np.interp(0.0, points[:, 0], points[:, 1])), 0.0)
     return ServiceCertificate.of(
@@ -74,31 +76,47 @@ def certificate_of(
     )
 
 
-def conjugate_points(divergence: FDivergence, largest: float, error: float) -> Array:
-    """Return points (t, h), (k, 2), t rising, with H*(t) <= h, whose chords lie above H* by `error` (1 + r) / 2 or so.
-
-    For columns that sum to 1 these errors, weighted by p(y), are `error` together.
+def conjugate_points(divergence: FDivergence, largest: float, error: float) -> tuple[Array, float]:
+    """Return points (t, h), (k, 2), t rising, with H*(t) <= h, and by what factor of `_weights` chords lie above H*.
 
     `largest`: The largest ratio r = p(y|u)/p(y).
-    `error`: Allowed error; with `MOST_POINTS` points the chords may lie further above.
+    `error`: The factor to reach halfway between points; with `MOST_POINTS` points it may be larger.
     """
     conjugate = conjugate_of(divergence, largest)
     r = np.unique(np.concatenate([np.geomspace(LEAST_RATIO, largest, FIRST_POINTS), [1.0, largest]]))
     t = np.unique(_slopes(conjugate, r))
     h = conjugate.value(t)
-    while len(t) < MOST_POINTS:
+    while True:
         middle = (t[1:] + t[:-1]) / 2.0
         value = conjugate.value(middle)
-        allowed = error * (1.0 + conjugate.response(middle)[0]) / 2.0
-        wide = ((h[1:] + h[:-1]) / 2.0 - value > allowed) & (middle > t[:-1]) & (middle < t[1:])
-        if not wide.any():
+        loss = ((h[1:] + h[:-1]) / 2.0 - value) / _weights(conjugate.response(middle)[0], value)
+        wide = (loss > max(error, WORST * float(loss.max()))) & (middle > t[:-1]) & (middle < t[1:])
+        if not wide.any() or len(t) >= MOST_POINTS:
             break
         order = np.argsort(t := np.append(t, middle[wide]), kind="stable")
         t, h = t[order], np.append(h, value[wide])[order]
     kept = np.append(True, np.diff(t) > CLOSE)
     t, h = t[kept], h[kept]
     t, h = np.append(t, t[-1] + 1.0), np.append(h, h[-1] + largest)  # from the largest r on H* is straight
-    return np.column_stack([t, np.maximum.accumulate(h)])  # H* never falls; rounding may make its values fall
+    # H* never falls; rounding may make its values fall. What a convex function loses is at most twice that halfway.
+    return np.column_stack([t, np.maximum.accumulate(h)]), 2.0 * float(loss.max())
+
+
+def _weights(r: Array, h: Array) -> Array:
+    """What chords may lose, for each unit of error, where H* is h and its slope r: no good column has a large h.
+
+    Weighted by p(y), the first part is 1 for a column.
+    """
+    return np.asarray((1.0 + r) / 2.0 + h**2)
+
+
+def _weight_of(mechanism: Array, problem: Problem) -> float:
+    """The largest such weight of a mechanism's columns."""
+    conjugate = conjugate_of(problem.divergence, 1.0 / float(problem.p_y.min()))
+    joint = problem.p_y[:, None] * mechanism
+    used = joint[:, joint.sum(axis=0) > 0.0]
+    r = np.maximum(used / used.sum(axis=0) / problem.p_y[:, None], LEAST_RATIO)
+    return float((problem.p_y @ _weights(r, r * conjugate.slope(r) - conjugate.price(r))).max())
 
 
 def _slopes(conjugate: Conjugate, r: Array) -> Array:

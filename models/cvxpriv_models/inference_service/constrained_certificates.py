@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,6 +82,7 @@ class At(NamedTuple):
         beyond = np.zeros_like(c)
         if costs.limits is not None:
             low, high = costs.bare.slope(np.array(costs.limits))
+            low = low if asked.low > 0.0 else -np.finfo(float).max
             high = high if costs.limits[1] * plain.p_y.min() < 1.0 - 1e-12 else np.inf
             beyond = np.where(some, plain.beta * (slope - np.clip(slope, low, high)), 0.0)
         elif asked.epsilon is not None:  # what keeps a ratio from where it would be alone
@@ -119,7 +121,7 @@ def parts_of(problem: Problem, pricing: SummedPricing, mu: Array, every: Sequenc
             found.append(Part(said, []))
         elif kind == "maximal_leakage":
             if np.exp(min(said["bound"], np.log(len(p_y)))) == asked.peak and peak:
-                found.append(Part(said, peak, lambda at: p_y * at.peak))
+                found.append(Part(said, peak, partial(_of_peak, peak[0], p_y)))
                 peak = []
         elif kind == "total_variation_to_prior":
             average = bool(said.get("average"))
@@ -138,6 +140,19 @@ def parts_of(problem: Problem, pricing: SummedPricing, mu: Array, every: Sequenc
             k = next(straight)
             found.append(Part(said, by_line[k], _of_weights(said, asked.lines[k], known, k)))
     return found
+
+
+def _of_peak(price: float, p_y: Array, at: At) -> Array:
+    """Shares of the price of a peak, rounded up but for that of a heavy input: the checker divides by p(y).
+
+    Their sum must not exceed the price: what it does is divided by the least p(y).
+    """
+    taken = p_y * at.peak
+    shares, rows = np.ceil(taken * 10**DECIMALS) / 10**DECIMALS, np.arange(len(taken))
+    heavy = np.where(taken > MUCH, p_y, 0.0).argmax(axis=1)
+    left = price - RESERVE - shares.sum(axis=1) + shares[rows, heavy]
+    shares[rows, heavy] = np.minimum(shares[rows, heavy], np.floor(left * 10**DECIMALS) / 10**DECIMALS)
+    return np.asarray(np.where(taken.any(axis=1, keepdims=True), shares, 0.0))
 
 
 def _share(limit: Array, mean: list[float], each: list[float], p_y: Array) -> Callable[[At], Array]:
@@ -164,6 +179,8 @@ def _of_weights(said: dict[str, Any], line: Lines, known: Known, k: int) -> Call
 
 #: Most numbers of a file, and seconds for their search; beyond, the claim is what was proved so far.
 MOST_NUMBERS, SECONDS = 200_000, 20.0
+#: Shares of a price above this are no rounding; what the checker's own rounding may add to a sum of them.
+MUCH, RESERVE = 1e-9, 1e-12
 NO_COLUMN = "an output can have no mass with it, which the checker does not derive"
 
 
@@ -300,6 +317,6 @@ class Tree:
                 for w, row in zip(u, cost.ratios, strict=False):
                     for y, t in row if w else []:
                         taken[y] += float(w * t)
-            shift = float((c - taken - rest)[some].mean())
+            shift = float(np.average((c - taken - rest)[some], weights=self.pricing.plain.p_y[some]))
             found.append([round(float(n) + shift, DECIMALS), *(one[k].tolist() for one in numbers)])
         return found

@@ -202,10 +202,14 @@ def straight_pricing(channel: Array, p_y: Array, beta: float, divergence: FDiver
     if pieces is None:
         return None
 
-    def solve(c: Array, limit: int, precision: float, near: Array | None) -> Inner:
-        return solve_segments(c, p_y, beta, pieces)
+    conjugate = conjugate_of(divergence, 1.0 / float(p_y.min()))
+    tilt = float(conjugate.price(np.array([2.0]))[0] - 2.0 * divergence.f(np.array([0.5]))[0])
 
-    return Pricing(channel, p_y, beta, conjugate_of(divergence, 1.0 / float(p_y.min())), solve, smooth=False)
+    def solve(c: Array, limit: int, precision: float, near: Array | None) -> Inner:
+        found = solve_segments(c, p_y, beta, pieces)
+        return found._replace(n=found.n - beta * tilt)  # n goes with the conjugate, which has a multiple of r - 1 more
+
+    return Pricing(channel, p_y, beta, conjugate, solve, smooth=False)
 
 
 def solve_segments(c: Array, p_y: Array, beta: float, pieces: Pieces) -> Inner:

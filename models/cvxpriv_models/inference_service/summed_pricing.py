@@ -28,6 +28,8 @@ from .summed_costs import BentCosts, SummedCosts, under_lines
 
 #: Columns that cost more than this are no starts: f may be infinite where a cell is 0.
 DEAR = 1e6
+#: By how much sums of P_Y may be off.
+ROUNDING = 1e-12
 #: Share of P_Y in the first columns.
 SHARED = 1e-3
 
@@ -74,13 +76,13 @@ class SummedPricing:
         allowed = self._allowed(c)
         if allowed.all():
             return True
-        room = float(self.plain.p_y[allowed].sum()) * ratios_within(self.asked, self.plain.p_y)[1] > 1.0
+        room = float(self.plain.p_y[allowed].sum()) * self.asked.high >= 1.0 - ROUNDING if allowed.any() else False
         room = room and not any(line.sort == "never" for line in self.asked.lines)
         with np.errstate(all="ignore"):
             finite = float(self.bare.price(np.array([LEAST]))[0]) < 100.0
             prior = np.where(allowed, self.plain.p_y, 0.0)[None] / max(float(self.plain.p_y[allowed].sum()), LEAST)
             finite = finite and all((one.values(prior) < DEAR).all() for one in self.asked.bent)
-        return bool(allowed.any()) and room and self.asked.low == 0.0 and finite
+        return room and self.asked.low == 0.0 and finite
 
     # --- the rows -----------------------------------------------------------------------------------------------------
 
@@ -127,14 +129,26 @@ class SummedPricing:
             x = np.vstack(
                 [prior, np.eye(len(p_y))[allowed], (1.0 - SHARED) * np.eye(len(p_y))[allowed] + SHARED * prior]
             )
-            x = self.kept(x[self.obeying(x)])
+            x = self.kept(c, x[self.obeying(x)])
             x = x[self.plain.gain(x) > -DEAR * max(self.plain.beta, 1.0)]
             found.append(np.vstack([np.full(len(x), float(c)), x.T]))
         return np.concatenate(found, axis=1)
 
-    def kept(self, x: Array) -> Array:
-        """Return columns moved as little to the prior as makes them obey all lines."""
-        for line in self.asked.lines:
+    def kept(self, c: int, x: Array) -> Array:
+        """Return columns of a class moved as little to the prior as makes each obey what is asked of it alone."""
+        allowed, asked = self._allowed(c), self.asked
+        prior = np.where(allowed, self.plain.p_y, 0.0) / self.plain.p_y[allowed].sum()
+        ratios, middle = (x / self.plain.p_y)[:, allowed], 1.0 / self.plain.p_y[allowed].sum()
+        least, most = ratios.min(axis=1), ratios.max(axis=1)
+        over = np.stack([asked.low - least, most - asked.high])
+        room = np.array([[middle - asked.low], [asked.high - middle]])
+        if asked.epsilon is not None:
+            loss = np.exp(asked.epsilon)
+            over, room = (most - loss * least)[None], np.array([[loss * middle - middle]])
+        share = np.maximum(over, 0.0) / np.maximum(np.maximum(over, 0.0) + np.maximum(room, 0.0), LEAST)
+        share = share.max(axis=0)[:, None]
+        x = (1.0 - share) * x + share * prior
+        for line in asked.lines:
             x = line.kept(x, self.plain.p_y)
         return x
 
@@ -253,7 +267,7 @@ class SummedPricing:
 
     def _found(self, c: int, x: Array, duals: Array, level: float) -> tuple[Array, Array]:
         """Those of some columns whose worth is below a level, moved into what is asked of each, and that worth."""
-        x = self.kept(x / x.sum(axis=1, keepdims=True))
+        x = self.kept(c, x / x.sum(axis=1, keepdims=True))
         worth = self._worth(c, x, duals)
         order = np.argsort(worth, kind="stable")
         x = distinct(x[order[worth[order] < level]], NEAR)[:JOINING]

@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 
 from cvxpriv.blocks.declaration import Known
-from cvxpriv.bounds.columns import INTERRUPTED, Generated, Generation
+from cvxpriv.bounds.columns import IN_USE, INTERRUPTED, Generated, Generation
 from cvxpriv.bounds.output_names import matched, placed
 from cvxpriv.constraints.gate import brought_inside, inside, missed
+from cvxpriv.errors import SolverFailure
 from cvxpriv.numerics.arrays import Array, single
 from cvxpriv.numerics.sizes import now
 
@@ -24,6 +25,8 @@ RUNS = 3
 FILLED = 1e-9
 #: Share of a distortion that rounding of its sum may take.
 ROUNDING = 1e-15
+#: By how much the sums' ends are lowered, in turn, where the mechanism misses one by the accuracy of a linear program.
+MARGINS = (1e-9, 1e-7, 1e-11)
 
 
 def search_summed(problem: Problem, joint: Array, asked: PricedConstraints, gap: float, deadline: float) -> Found:
@@ -34,10 +37,28 @@ def search_summed(problem: Problem, joint: Array, asked: PricedConstraints, gap:
     `deadline`: A value of `time.monotonic`.
     """
     pricing = SummedPricing(pricing_of(problem, joint, asked), problem.divergence, asked, deadline)
-    return _found(problem, pricing, _generated(problem, pricing, gap))
+    generation, found = _generated(problem, pricing, gap)
+    mechanism = _mechanism(problem, pricing, found)
+    for margin in MARGINS:
+        if not missed(mechanism, asked.counted, Known.of_table(problem.table)):
+            break
+        for row, upper in enumerate(pricing.upper.tolist(), len(problem.p_y)):
+            generation.master.set_row(row, -np.inf, upper - margin * max(1.0, abs(upper)))
+        try:
+            point = generation.master.solve()
+        except SolverFailure:
+            continue
+        used = point.weights > IN_USE
+        inner = replace(found, columns=generation.columns[:, used], weights=point.weights[used])
+        mechanism = _mechanism(problem, pricing, inner)
+    mechanism = inside(mechanism, asked.counted, Known.of_table(problem.table))
+    alpha, mu = pricing.split(found.duals)
+    value, interrupted = value_of(mechanism, pricing.plain), found.reason == INTERRUPTED
+    upper = -found.bound if asked.named else max(-found.bound, 0.0)  # without names the trivial mechanism is worth 0
+    return Found(upper, alpha, mechanism, pricing.cells, value, interrupted, asked, mu)
 
 
-def _generated(problem: Problem, pricing: SummedPricing, gap: float) -> Generated:
+def _generated(problem: Problem, pricing: SummedPricing, gap: float) -> tuple[Generation, Generated]:
     """Generate columns to a relative gap: the first run learns how large the optimum is."""
     columns = pricing.first_columns()
     generation = Generation(pricing, pricing.master(), columns)
@@ -54,7 +75,7 @@ def _generated(problem: Problem, pricing: SummedPricing, gap: float) -> Generate
         before, tolerance = tolerance, max(-found.value, FLOOR)
         if found.reason or tolerance <= before:
             break
-    return found
+    return generation, found
 
 
 def _satisfying(problem: Problem, pricing: SummedPricing) -> Array:
@@ -68,33 +89,17 @@ def _satisfying(problem: Problem, pricing: SummedPricing) -> Array:
     found = block.solve(single(initial_state(problem, even), 0))[0]["mechanism"]
     apart = problem.p_y[:, None] * brought_inside(found, asked.counted, known)
     used = np.flatnonzero(apart.sum(axis=0) > 0.0)
-    classes = pricing.classes[used] if asked.named else np.zeros(len(used))
-    return np.vstack([classes, apart[:, used] / apart[:, used].sum(axis=0)])
+    classes = pricing.classes[used] if asked.named else np.zeros(len(used), dtype=np.intp)
+    x = (apart[:, used] / apart[:, used].sum(axis=0)).T
+    return np.vstack([classes, np.vstack([pricing.kept(c, one[None]) for c, one in zip(classes, x, strict=True)]).T])
 
 
-def _found(problem: Problem, pricing: SummedPricing, found: Generated) -> Found:
-    """Return what a generation found."""
-    plain = pricing.plain
-    mechanisms = _mechanisms(problem, pricing, found)
-    mechanism = max(mechanisms, key=lambda one: value_of(one, plain))
-    return Found(
-        max(-found.bound, 0.0),
-        pricing.split(found.duals)[0],
-        mechanism,
-        pricing.cells,
-        value_of(mechanism, plain),
-        found.reason == INTERRUPTED,
-        pricing.asked,
-        pricing.split(found.duals)[1],
-    )
-
-
-def _mechanisms(problem: Problem, pricing: SummedPricing, found: Generated) -> list[Array]:
-    """Return mechanisms P(U|Y) that satisfy the conditions, from the columns in use, or one that misses some."""
+def _mechanism(problem: Problem, pricing: SummedPricing, found: Generated) -> Array:
+    """Return the best P(U|Y) of the columns in use that satisfies the conditions, or one that misses some."""
     x, weights, asked = found.columns[1:].T, found.weights, pricing.asked
     known = Known.of_table(problem.table)
     if not asked.named:
-        return [inside(_rows(x.T * weights), asked.counted, known)]
+        return inside(_rows(x.T * weights), asked.counted, known)
     placed_by_class = _rows(placed(x, weights, found.columns[0].astype(int), pricing.classes))
     price, barred = np.zeros(placed_by_class.shape), asked.forbidden
     for (matrix, _), multiplier in zip(asked.distortions, pricing.split(found.duals)[1], strict=False):
@@ -112,7 +117,7 @@ def _mechanisms(problem: Problem, pricing: SummedPricing, found: Generated) -> l
         for one in (brought_inside(each, asked.counted, known) for each in every)
         if not missed(one, asked.counted, known)
     ]
-    return good or [placed_by_class]
+    return max(good, key=lambda one: value_of(one, pricing.plain), default=placed_by_class)
 
 
 def _towards(asked: PricedConstraints, p_y: Array, first: Array, second: Array) -> Array:
