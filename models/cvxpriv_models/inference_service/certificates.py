@@ -60,8 +60,9 @@ def certificate_of(
     divergence, points = problem.divergence, None
     if divergence.name not in KNOWN or closed_form(divergence) is None:
         largest = 1.0 / float(problem.p_y.min())
-        points, lost = conjugate_points(divergence, largest, CHORD_SHARE * gap / problem.beta)
-        claim += problem.beta * lost * _weight_of(mechanism, problem)
+        price = problem.beta * _weight_of(mechanism, problem)
+        points, lost = conjugate_points(divergence, largest, 0.5 * CHORD_SHARE * gap / price)
+        claim += lost * price
         if not alpha.any():  # I(S;Y), which no search found with these points
             claim += problem.beta * max(float(np.interp(0.0, points[:, 0], points[:, 1])), 0.0)
     return ServiceCertificate.of(
