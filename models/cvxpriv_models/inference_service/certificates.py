@@ -104,7 +104,7 @@ def conjugate_points(divergence: FDivergence, largest: float, error: float) -> t
 
 
 def _weights(r: Array, h: Array) -> Array:
-    """What chords may lose, for each unit of error, where H* is h and its slope r: no good column has a large h.
+    """Return what chords may lose for each unit of error where H* is h and its slope r: no good column has a large h.
 
     Weighted by p(y), the first part is 1 for a column.
     """
