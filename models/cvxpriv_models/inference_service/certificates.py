@@ -34,7 +34,7 @@ CHORD_SHARE, MOST_POINTS = 0.1, 20_000
 #: Room that the checker may need beyond floats: alpha is rounded to 2^-44, the first cell's corners to 2^-24; and for
 #: each unit of beta, as it knows H* to 2^-51 or so.
 ROOM, ROOM_OF_BETA = 1e-12, 4e-15
-#: Of the intervals between points those are halved that lose this share of the most.
+#: Share of the largest loss from which on an interval between points is halved.
 WORST = 0.1
 #: The first points of the conjugate are those at so many ratios r from this one up.
 FIRST_POINTS, LEAST_RATIO = 80, 1e-9

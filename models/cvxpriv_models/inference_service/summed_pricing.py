@@ -28,7 +28,7 @@ from .summed_costs import BentCosts, SummedCosts, under_lines
 
 #: Columns that cost more than this are no starts: f may be infinite where a cell is 0.
 DEAR = 1e6
-#: By how much sums of P_Y may be off.
+#: Error of sums of P_Y, at most.
 ROUNDING = 1e-12
 #: Share of P_Y in the first columns.
 SHARED = 1e-3

@@ -25,7 +25,7 @@ RUNS = 3
 FILLED = 1e-9
 #: Share of a distortion that rounding of its sum may take.
 ROUNDING = 1e-15
-#: By how much the sums' ends are lowered, in turn, where the mechanism misses one by the accuracy of a linear program.
+#: Margins by which ends of sums are lowered, in turn, where a mechanism misses one by a linear program's accuracy.
 MARGINS = (1e-9, 1e-7, 1e-11)
 
 
