@@ -175,7 +175,25 @@ GROUPS = {
                     "tests/toolkit/test_bounds_constrained_service_certificate.py",
                 ),
             ),
-            Target("cvxpriv.kkt.conic.certificates", ("tests/toolkit/test_cone_program.py",)),
+            Target(
+                "cvxpriv.kkt.conic.certificates",
+                tuple(
+                    f"tests/toolkit/test_proofs.py::test_{name}"
+                    for name in (
+                        "a_certificate_of_infeasibility_is_measured_at_strength_one",
+                        "a_certificate_that_is_nothing_once_it_is_projected_excludes_no_point",
+                        "a_certificate_is_exact_where_half_of_its_strength_is_proved",
+                        "single_rows_show_how_large_a_feasible_point_is",
+                        "a_certificate_of_unboundedness_is_measured_at_strength_one",
+                        "a_certificate_holds_up_to_a_millionth_unless_another_limit_is_named",
+                        "an_infeasible_program_of_any_cone_has_a_certificate_and_no_room",
+                        "an_unbounded_program_has_a_ray_and_room",
+                        "a_program_with_a_finite_value_has_neither",
+                        "what_has_no_certificate_gets_none",
+                        "a_set_without_interior_has_no_room_and_one_with_equations_has",
+                    )
+                ),
+            ),
         )
     ),
     "steps": Group(

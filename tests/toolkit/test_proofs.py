@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import cvxpy as cp
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.certify.answers import Stored
@@ -15,7 +17,17 @@ from cvxpriv.certify.cases import Case, case_of_problem
 from cvxpriv.certify.check import crosscheck
 from cvxpriv.certify.corpus.liars import LIARS
 from cvxpriv.certify.proofs import Proofs
-from cvxpriv.kkt.conic.certificates import PROOF, infeasibility_proof, ray, roomy, unboundedness
+from cvxpriv.kkt.conic import certificates
+from cvxpriv.kkt.conic.certificates import (
+    PROOF,
+    Certificate,
+    infeasibility,
+    infeasibility_proof,
+    ray,
+    roomy,
+    unboundedness,
+)
+from cvxpriv.kkt.conic.cones import ConeLayout
 from cvxpriv.kkt.conic.data import ConeData, extract
 from cvxpriv.kkt.conic.program import ConeProgram
 from cvxpriv.solvers.place import Place
@@ -51,6 +63,79 @@ FINITE = {
 
 def compiled(problem: cp.Problem) -> ConeData:
     return extract(problem, "CLARABEL", {})
+
+
+def rows(A: list[list[float]], b: list[float], zero: int = 0, c: tuple[float, ...] = ()) -> ConeProgram:
+    """A linear program: the first `zero` rows are A x = b, the others A x <= b."""
+    size = len(A[0])
+    objective = np.array(c or (0.0,) * size)
+    return ConeProgram(
+        sp.csc_array((size, size)), objective, 0.0, sp.csc_array(A), np.array(b), ConeLayout(zero, len(b) - zero)
+    )
+
+
+@pytest.mark.parametrize(
+    ("z", "expected"),
+    [
+        # x <= -1 and -x <= -1: z is scaled to b'z = -1, and shows that no point is smaller than -b'z / ||A'z||_1.
+        ([1.0, 1.0], Certificate("infeasible", 0.0, 0.0, np.inf, True, True)),
+        ([0.5, 0.75], Certificate("infeasible", 0.2, 0.0, 5.0, True, True)),
+        # A negative entry is projected away, and with it what it was worth. Each is exact once it is repaired.
+        ([1.0, -0.5], Certificate("infeasible", 3.0, 1.0, 1.0, True, True)),
+        ([0.0, 0.0], Certificate("infeasible", np.inf, np.inf, 0.0, False, False)),
+        ([-1.0, 0.0], Certificate("infeasible", np.inf, np.inf, 0.0, False, False)),
+    ],
+)
+def test_a_certificate_of_infeasibility_is_measured_at_strength_one(z: list[float], expected: Certificate) -> None:
+    found = infeasibility(rows([[1.0], [-1.0]], [-1.0, -1.0]), np.array(z))
+    assert found == replace(expected, equation=pytest.approx(expected.equation), radius=pytest.approx(expected.radius))
+
+
+def test_a_certificate_that_is_nothing_once_it_is_projected_excludes_no_point() -> None:
+    assert infeasibility(rows([[1.0]], [2.0]), np.array([-0.5])).radius == 0.0  # x <= 2
+
+
+def test_a_certificate_is_exact_where_half_of_its_strength_is_proved(monkeypatch: pytest.MonkeyPatch) -> None:
+    proved = []
+    for value in (None, 0.4, 0.5, 0.51, 1.0):
+        monkeypatch.setattr(certificates, "lower_bound", lambda *_, value=value: SimpleNamespace(value=value))
+        proved.append(infeasibility(rows([[1.0], [-1.0]], [-1.0, -1.0]), np.ones(2)).exact)
+    assert proved == [False, False, False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("program", "size"),
+    [
+        (rows([[2.0]], [-6.0], zero=1), 3.0),  # 2 x = -6
+        (rows([[2.0]], [6.0], zero=1), 3.0),
+        (rows([[-2.0]], [-6.0]), 3.0),  # 2 x >= 6
+        (rows([[2.0]], [6.0]), 0.0),  # 0 will do
+        (rows([[2.0, 1.0], [1.0, 1.0]], [3.0, 90.0], zero=1), 1.0),  # some entry of 2 x + y = 3 is 1 or more
+        (rows([[1.0, 0.0], [0.0, 4.0]], [8.0, -4.0], zero=1), 8.0),
+        (rows([[0.0]], [-5.0]), 0.0),  # no point meets it
+    ],
+)
+def test_single_rows_show_how_large_a_feasible_point_is(program: ConeProgram, size: float) -> None:
+    assert certificates._least_size(program) == size
+
+
+def test_a_certificate_of_unboundedness_is_measured_at_strength_one() -> None:
+    program = rows([[1.0, 0.0]], [0.0], c=(0.0, -0.5))  # x <= 0, and y grows
+    assert unboundedness(program, np.array([0.0, 4.0])) == Certificate(
+        "unbounded", 0.0, 0.0, pytest.approx(np.nan, nan_ok=True), True
+    )
+    off = unboundedness(replace(program, P=sp.csc_array(np.diag([0.0, 0.25]))), np.array([1.0, 4.0]))
+    assert (off.equation, off.membership, off.valid) == (0.5, 0.5, True)  # d = (1/2, 2)
+    for direction in ([0.0, 0.0], [0.0, -1.0]):
+        assert not unboundedness(program, np.array(direction)).valid
+
+
+def test_a_certificate_holds_up_to_a_millionth_unless_another_limit_is_named() -> None:
+    off = [Certificate("infeasible", size, 0.0, 1.0, True) for size in (1e-6, 1.001e-6)]
+    assert [one.holds() for one in off] == [True, False]
+    assert not Certificate("infeasible", 0.0, 1e-5, 1.0, True).holds()
+    assert not Certificate("infeasible", 0.0, 0.0, 1.0, False).holds()
+    assert off[1].holds(1e-5)
 
 
 @pytest.mark.parametrize("name", EMPTY)
