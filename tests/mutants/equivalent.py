@@ -118,6 +118,24 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ("prove", r"lam > 0"): "without a price of the rate no claim above 0 is proved",
         ("cover", r"cells > most_cells"): "how long it may take",
     },
+    "cvxpriv.bounds.check_costed_certificate": {
+        ("proved", r"default=\(1\)"): "where no symbol may stand in any column, any bound holds",
+        ("least", r"min\(t\) > \(1\)"): "a code word of 64 bits, or none: its length is known either way",
+        ("least", r"^room = "): WORST,
+        ("least", r"math.ceil\(by_costs.dot"): WORST,
+        ("least.corner", r"\(\(plain.log\(v\)\)\)|\* \(plain.log\(v\)\)"): WORST,
+    },
+    "cvxpriv.bounds.check_constrained_service_certificate": {
+        ("", r"sys.path.insert\(\(1\)"): "where in the path the folder of a copied checker stands",
+    },
+    "cvxpriv.kkt.conic.certificates": {
+        (
+            "",
+            r"^(PROOF|ROOM) = ",
+        ): "how near counts as exact, and how much as room: what is found is far on either side",
+        ("", r"^TOLERANCES = "): "what a solver is asked for: only the check of its answer is believed",
+        ("ray", r"-\((2.0|0.5)\)"): "how long a ray is: it is scaled to strength one before it is judged",
+    },
     "cvxpriv.privacy.ledger": {
         (
             "_groups",

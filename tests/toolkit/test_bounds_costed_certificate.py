@@ -240,19 +240,26 @@ def test_a_claim_above_the_truth_is_refused(case: str) -> None:
             checker.check(document | {"bound": truth + excess})
 
 
+#: Of three symbols and two outputs: what a column of an output costs beside what all columns cost.
+PLACED = np.array([[0.0, 1.0], [0.5, 0.25], [2.0, 0.125]])
+
+
 @pytest.mark.parametrize(
-    ("constraint", "prices", "paid"),
+    ("constraint", "prices", "paid", "placed"),
     [
-        (constraints.total_variation_to_prior(0.3, average=True), [0.5], 0.15),
-        (constraints.total_variation_to_prior(0.3), [0.5, 0.25, 0.25], 0.3),
-        (constraints.group_fairness(0.2), [0.5], 0.1),
-        (constraints.f_information("le-cam", 0.02), [0.5], 0.01),
-        (constraints.maximal_leakage(0.5), [0.5], 0.5 * math.exp(0.5)),
-        (constraints.maximal_leakage(2.0), [0.5], 1.5),  # no more than one for each symbol
-        (constraints.local_differential_privacy(0.5, 0.1), [0.5] * 6, 0.3),
+        (constraints.total_variation_to_prior(0.3, average=True), [0.5], 0.15, 0.0),
+        (constraints.total_variation_to_prior(0.3), [0.5, 0.25, 0.25], 0.3, 0.0),
+        (constraints.group_fairness(0.2), [0.5], 0.1, 0.0),
+        (constraints.f_information("le-cam", 0.02), [0.5], 0.01, 0.0),
+        (constraints.maximal_leakage(0.5), [0.5], 0.5 * math.exp(0.5), 0.0),
+        (constraints.maximal_leakage(2.0), [0.5], 1.5, 0.0),  # no more than one for each symbol
+        (constraints.local_differential_privacy(0.5, 0.1), [0.5] * 6, 0.3, 0.0),
+        (constraints.expected_distortion(PLACED, 0.4), [0.5], 0.2, 0.5),
     ],
 )
-def test_a_budget_is_paid_out_of_what_is_proved(constraint: ReadyConstraint, prices: list[float], paid: float) -> None:
+def test_a_budget_is_paid_out_of_what_is_proved(
+    constraint: ReadyConstraint, prices: list[float], paid: float, placed: float
+) -> None:
     """One cell, the whole simplex, whose costs are given up: H(x) is 0 at its corners, -H(A x) is above (A x).log t."""
     joint, nu, lam, rate = TABLES["2x3"], np.array([0.1, -0.2, 0.3]), 0.25, 0.4
     exact = [[Fraction(float(v)) for v in row] for row in joint]
@@ -260,12 +267,13 @@ def test_a_budget_is_paid_out_of_what_is_proved(constraint: ReadyConstraint, pri
     exact = [[v / total for v in row] for row in exact]
     p = [sum(column, Fraction(0)) for column in zip(*exact, strict=True)]
     said, t = {"kind": constraint.kind, **constraint.parameters}, np.array([0.25, 0.75])
-    size = check_costs.Cost(said, exact, p, check_costs.short(prices)).size
-    document = {"constraints": [said], "mu": [prices], "cells": [[[t.tolist(), [0.0] * size]]]}
+    cost = check_costs.Cost(said, exact, p, check_costs.short(prices))
+    cells = [[[t.tolist(), [0.0] * cost.size]]] * max(cost.outputs, 1)
     numbers = [Fraction(float(v)) for v in nu], Fraction(lam), Fraction(rate)
-    found = float(checker.proved(document, exact, p, *numbers))
+    found = float(checker.proved({"constraints": [said], "mu": [prices], "cells": cells}, exact, p, *numbers))
     whole, lines = joint.sum(axis=0), np.log(t) @ (joint / joint.sum(axis=0)) - nu
-    expected = entr(joint.sum(axis=1)).sum() + nu @ whole - lam * (entr(whole).sum() - rate) - paid + lines.min()
+    least_of_all = (lines[:, None] + placed * PLACED).min()
+    expected = entr(joint.sum(axis=1)).sum() + nu @ whole - lam * (entr(whole).sum() - rate) - paid + least_of_all
     assert found <= expected + 1e-15
     assert found == pytest.approx(expected, abs=1e-10)
 
