@@ -185,16 +185,17 @@ def cell_values(constraint: ReadyConstraint, known: Known | None) -> dict[tuple[
 def _numbered(kind: str, values: Mapping[Cell, float], known: Known | None) -> dict[tuple[int, int], float]:
     """Return values with every input by number."""
     numbers: dict[str, int] = {}
+    barred: list[str] = []
     if any(isinstance(row, str) for row, _ in values):
         labels = () if known is None else known.labels
         if not labels:
             raise ModelError(f"{kind}: inputs are named, and no labels are known: name them by number")
-        numbers = {label.replace(", ", "|"): row for row, label in enumerate(labels)}
-        numbers |= {label: row for row, label in enumerate(labels)}
+        barred = [label.replace(", ", "|") for label in labels]
+        numbers = {label: row for row, label in (*enumerate(barred), *enumerate(labels))}
     found: dict[tuple[int, int], float] = {}
     for (row, column), value in values.items():
         if isinstance(row, str) and row not in numbers:
-            raise ModelError(f"{kind}: no input is called {row!r}; {suggest(row, known.labels if known else ())}")
+            raise ModelError(f"{kind}: no input is called {row!r}; {suggest(row, barred)}")
         cell = (numbers[row] if isinstance(row, str) else row, column)
         if cell in found:
             raise ModelError(f"{kind}: cell {cell} is named twice, by number and by its label; name each once")

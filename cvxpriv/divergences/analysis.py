@@ -17,7 +17,7 @@ from cvxpriv.divergences.jets import DIGITS, MANY_DIGITS, jet, value_at
 from cvxpriv.divergences.limits import limit_of_tree
 from cvxpriv.divergences.parsing import Line, line_of
 from cvxpriv.divergences.spellings import spread
-from cvxpriv.divergences.tree import Node, Product, T, add, constant, linear, multiply, number, power, scaled
+from cvxpriv.divergences.tree import ONE, Node, Product, Sum, T, add, constant, linear, multiply, number, power, scaled
 from cvxpriv.errors import ModelError
 
 #: Points at which f must have a value.
@@ -151,12 +151,26 @@ def _require_bend(text: str, branches: Branches) -> None:
 
 def _slope_at_one(f: Node) -> float:
     """Return the c of the c (t - 1) that is taken away: f' at 1, where the text holds a multiple of t."""
-    if not any(constant(multiply(term, power(T, number(-1)))) for term in linear(f)):
+    if not _holds_t(f):
         return 0.0
     with mpmath.workdps(DIGITS):
         left, right = (jet(f, mpmath.mpf(1), MANY_DIGITS, side=side)[1] for side in (-1, 1))
         nearest = left if left > 0 else right if right < 0 else mpmath.mpf(0)
         return float(nearest) if abs(nearest) > JUMP else 0.0
+
+
+def _holds_t(f: Node) -> bool:
+    """Whether a multiple of t is one of the terms, also of a sum that stands times a number, as in pi*(t - 1)."""
+    for term in linear(f):
+        factors = term.factors if isinstance(term, Product) else ((term, ONE),)
+        moving = [factor for factor in factors if not constant(factor[0])]
+        if moving == [(T, ONE)] or (len(moving) == 1 and moving[0][1] == ONE and _is_sum_with_t(moving[0][0])):
+            return True
+    return False
+
+
+def _is_sum_with_t(node: Node) -> bool:
+    return isinstance(node, Sum) and _holds_t(node)
 
 
 def _tilted(f: Node, c: Node) -> Node:

@@ -15,7 +15,7 @@ import pytest
 
 from cvxpriv.divergences import FDivergence, divergence
 from cvxpriv.divergences.jets import MANY_DIGITS
-from cvxpriv.divergences.parsing import LENGTH, line_of
+from cvxpriv.divergences.parsing import FUNCTIONS, LENGTH, OTHER_NAMES, line_of
 from cvxpriv.errors import ModelError
 
 from .divergence_cases import TEXTS
@@ -244,6 +244,7 @@ def test_hostile_sizes_are_refused_before_they_cost_anything(text: str, message:
         ("t*log", r"a function without an argument: write log\(...\)"),
         ("t*log(t) + t - 1 # mine", "holds a comment"),
         ("t*log2(t)", r"no such function; write log\(x\)/log\(2\)"),
+        ("huber(t - 1)", r"no such function; write x\*\*2 - pos\(abs\(x\) - 1\)\*\*2"),
         ("2(t - 1)**2", r"two factors without a sign between them: write \* for products"),
         ("np.log(t)", "no such function"),
         ("t(t - 1)", r"write \* for products"),
@@ -460,3 +461,22 @@ def test_parts_of_a_form_that_cancel_cost_no_digits(share: float, rest: float) -
     t = np.geomspace(1e-3, 1e3, 61)
     for text in (f"-log(t/({share}*t+{rest}))", f"log({share}*t+{rest}) - log(t)"):  # entropies of 300, whose sum is .1
         assert FDivergence.parse(text).f(t) == pytest.approx(np.log(share + rest / t), abs=1e-13)
+
+
+@pytest.mark.parametrize("spelling", sorted({one.partition(" of ")[0] for one in OTHER_NAMES.values()} - {*FUNCTIONS}))
+def test_the_spelling_that_a_hint_names_is_read(spelling: str) -> None:
+    line_of(re.sub(r"\b[abxy]\b", lambda one: {"x": "(t - 1)", "y": "t"}.get(one[0], "3"), spelling))
+
+
+def test_the_spelling_of_huber_is_cvxpys_atom_and_has_a_form() -> None:
+    f = parsed(OTHER_NAMES["huber"].replace("x", "(t - 1)"))
+    assert f.convexity == "proved"
+    assert f.expression is not None
+    assert f.f(T) == pytest.approx(cp.huber(T - 1.0).value, rel=1e-13, abs=1e-13)
+
+
+@pytest.mark.parametrize("text", ["exp(t - 1) - 1 - pi*(t - 1)", "sqrt(2)*(3*t - 3 + (t - 1)**2)"])
+def test_a_multiple_of_t_within_a_sum_times_a_number_is_seen(text: str) -> None:
+    f = parsed(text)
+    assert "f is least at t = 1" in f.notes[-1]
+    assert f.f(T).min() >= 0.0

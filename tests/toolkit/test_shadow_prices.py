@@ -261,6 +261,8 @@ def test_cells_are_named_by_the_labels_of_inputs() -> None:
     assert again.violation(mechanism, KNOWN) == pytest.approx(1 / 6)
     with pytest.raises(ModelError, match=r"no input is called 'yung'; did you mean 'young'"):
         constraints.forbidden([("yung", 0)]).violation(mechanism, KNOWN)
+    with pytest.raises(ModelError, match=r"Known: old, young, young\|smoker"):  # a bar, which a list does not hold
+        constraints.forbidden([("yung", 0)]).violation(mechanism, KNOWN)
     with pytest.raises(ModelError, match=r"no labels are known: name them by number"):
         constraints.forbidden([("young", 0)]).violation(mechanism)
     with pytest.raises(ModelError, match=r"cell \(1, 0\) is named twice, by number and by its label"):

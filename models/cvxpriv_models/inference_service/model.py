@@ -179,9 +179,9 @@ class InferenceAsService(MechanismModel[InferenceRun]):
             convex problem over a grid of posteriors made, and single passes of ADMM from every start, and goes on from
             the best, and from one joint problem over the posteriors of all of them. "admm" is the paper's Algorithm 1,
             "joint" solves (10) exactly at each step, "bregman" is (29), "gradient" the paper's GA. "printed" is
-            Algorithm 1 with the sign of (19) as printed: it diverges. None is "columns" where |S| <= 4; with kinks of
-            f, a floor, or constraints that the bound leaves out, "auto" goes on from its optimum and its own starts.
-            For larger |S| None is "auto".
+            Algorithm 1 with the sign of (19) as printed: it diverges. None is "columns" where |S| <= 4 and
+            neither `starts`, `init` nor another engine is given; with kinks of f, a floor, or constraints that the
+            bound leaves out, "auto" goes on from its optimum and its own starts. Else None is "auto".
         starts : int, optional
             Number of starts. None is the optimum that "columns" finds, 20 for "auto" with exact updates, 6 with
             constraints (12 with those that name outputs), 1 where a solver does the work. Those of "auto" and "joint"
