@@ -26,7 +26,7 @@ from cvxpriv.kkt.conic.cones import ConeLayout, triangle_indices
 from cvxpriv.kkt.conic.cones.layout import KINDS
 from cvxpriv.kkt.conic.program import ConeProgram
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.reports.files import PathLike
+from cvxpriv.reports.files import PathLike, write_text
 
 
 def problem_of_program(program: ConeProgram, integers: Sequence[int] = ()) -> cp.Problem:
@@ -143,10 +143,8 @@ class BugReport:
     late: bool = False
 
     def write(self, path: PathLike) -> Path:
-        """Write the script to a file."""
-        target = Path(path)
-        target.write_text(self.script, encoding="utf-8")
-        return target
+        """Write the script to a file, for its owner alone: it holds numbers of the problem, which may be private."""
+        return write_text(path, self.script, private=True)
 
     def __str__(self) -> str:
         return self.script

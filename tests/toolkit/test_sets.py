@@ -8,13 +8,20 @@ import os
 import signal
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import cvxpy as cp
 import numpy as np
 import pytest
 
+import cvxpriv as cpv
+from cvxpriv.certify.bug_scripts import Trial
+from cvxpriv.certify.bugs import BugReport
+from cvxpriv.distributed.checkpoint import Checkpoint, write_checkpoint
 from cvxpriv.errors import DataError
+from cvxpriv.privacy import Release
 from cvxpriv.reports import files, sets
 from cvxpriv.reports.files import MANIFEST, read_text
 from cvxpriv.reports.sets import require_whole, write_set
@@ -222,10 +229,55 @@ def test_a_reader_beside_a_writer_meets_no_changed_file(tmp_path: Path) -> None:
         assert len(set(read_text(folder / "a.txt").split())) == 1
 
 
-def test_a_saved_run_is_for_its_owner_alone(tmp_path: Path) -> None:
-    from cvxpriv.runs.saved import write_run
+@pytest.fixture
+def born(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[int, int]]:
+    """The mode with which each file was made, by its inode, for a user who hides nothing."""
+    modes, opened, mask = dict[int, int](), os.open, os.umask(0)
 
-    (tmp_path / "run.json").write_text("")
-    (tmp_path / "run.json").chmod(0o644)
-    write_run(tmp_path / "run.json", "any", {})
-    assert stat.S_IMODE((tmp_path / "run.json").stat().st_mode) == 0o600
+    def watched(path: Any, flags: int, mode: int = 0o777, **rest: Any) -> int:
+        new = flags & os.O_CREAT and not os.path.lexists(path)
+        handle = opened(path, flags, mode, **rest)
+        if new:
+            modes[os.fstat(handle).st_ino] = stat.S_IMODE(os.fstat(handle).st_mode)
+        return handle
+
+    monkeypatch.setattr(os, "open", watched)
+    yield modes
+    os.umask(mask)
+
+
+def private_files() -> dict[str, Callable[[Path], Path]]:
+    """What tells of private rows, by its name: each writes itself."""
+    run = cpv.models.PrivacyFunnel(cpv.JointTable.from_counts([[12, 3], [1, 8]]), 0.6).solve()
+    problem = cp.Problem(cp.Minimize(cp.sum_squares(cp.Variable(2, name="x") - 1.0)))
+    fit = cpv.models.ISTDP(np.eye(4, 2), [1.0, -1.0, 1.0, -1.0]).solve(max_iter=2)
+    state = Checkpoint("r", 1, {"x": np.ones(2)}, [], {})
+    bug = BugReport("SCS", problem, Trial("WRONG", "", "optimal", 0.0, {}, 1.0, {}, "optimal", ""), "data")
+    return {
+        "run": run.save,
+        "certificate": run.bound.certificate.save,
+        "fit": fit.save,
+        "alternation": cpv.alternate(problem, starts=1).save,
+        "bug": bug.write,
+        "budget": lambda path: (cpv.Budget(1.0, 1e-5, path).spend([Release(epsilon=0.1)]), path)[1],
+        "state": lambda path: (write_checkpoint(path, state, durable=True), path)[1],
+        "passing state": lambda path: (write_checkpoint(path, state, durable=False), path)[1],
+    }
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.skipif(os.name != "posix", reason="permissions as POSIX has them")
+def test_files_of_private_rows_are_their_owner_s_alone_from_the_first_byte(
+    tmp_path: Path, born: dict[int, int]
+) -> None:
+    writers, folder = private_files(), tmp_path / "out"
+    for name, write in writers.items():
+        write(tmp_path / name)
+        (tmp_path / name).chmod(0o666)  # what stands there is replaced, and its mode is forgotten
+        write(tmp_path / name)
+    write_set(folder, {**writers, "report.txt": "all may read it"})
+    for place in (tmp_path, folder):
+        for name in writers:
+            found = (place / name).stat()
+            assert (name, stat.S_IMODE(found.st_mode), born[found.st_ino]) == (name, 0o600, 0o600)
+    assert stat.S_IMODE((folder / "report.txt").stat().st_mode) == 0o666
