@@ -94,7 +94,7 @@ def mechanism_facts(
     return Facts(
         title=f"{title}: {beside.source}".removesuffix(": "),
         summary=summary,
-        facts=facts,
+        facts=[*facts, *_unknown_gap(run)],
         sections=[
             *curve,
             mechanism,
@@ -120,6 +120,15 @@ def mechanism_facts(
         unmet=_unmet(run, missed, beside.curve),
         published=protected,
         outline=outline,
+    )
+
+
+def _unknown_gap(run: Run) -> list[Fact]:
+    """Return the fact that no distance from the best mechanism is known, with the reason."""
+    sentence = "No distance from the best possible mechanism is certified."
+    known = not run.no_gap or run.gap is not None
+    return (
+        [] if known else [Fact("gap", None, "", sentence, "Gap to the optimum", f"not known: {run.no_gap}", main=True)]
     )
 
 

@@ -109,6 +109,8 @@ class MechanismRun(Run, Generic[Problem, Settings]):
         Whether a keyboard interrupt or a callback ended the solve.
     overdue : bool
         Whether its time limit ended it.
+    no_gap : str
+        Reason why `gap` is None; empty where it is not.
     isolate : float or None
         Seconds after which a solver that is asked about the run is ended in its process; None: it is asked here.
     """
@@ -126,6 +128,7 @@ class MechanismRun(Run, Generic[Problem, Settings]):
     constraints: tuple[tuple[str, Constraint], ...] = ()
     interrupted: bool = False
     overdue: bool = field(default=False, kw_only=True)
+    no_gap: str = field(default="", kw_only=True)
     isolate: float | None = field(default=None, kw_only=True, metadata=UNSAVED)
 
     @property
@@ -220,7 +223,7 @@ class MechanismRun(Run, Generic[Problem, Settings]):
 
     @property
     def gap(self) -> float | None:
-        """Certified distance from the best mechanism; None without one."""
+        """Certified distance from the best mechanism; None where `no_gap` says why."""
         return None
 
     @property
@@ -306,7 +309,8 @@ class MechanismRun(Run, Generic[Problem, Settings]):
                 return f"the run claims {name}={claimed[name]!r}, its mechanism has {found!r}"
         residual, accepted = self.kkt.largest, max(10.0 * self.tol, LOOSEST_RESIDUAL)
         proved = self.gap is not None and self.gap <= 10.0 * self.tol  # near an optimum of 0 the residual may be large
-        if self.converged and not (proved or residual <= accepted):
+        claimed_to = bool(claimed["converged"]) and not self.missed  # what else counts as convergence is computed
+        if claimed_to and not (proved or residual <= accepted):
             return f"the run claims to have converged, and the residual of its mechanism is {residual:.1e}"
         return ""
 
@@ -323,6 +327,7 @@ class MechanismRun(Run, Generic[Problem, Settings]):
             "settings": fields_of(self.settings),
             "seconds": self.seconds,
             "constraints": [{"name": name, **to_document(one)} for name, one in self.constraints],
+            "no_gap": self.no_gap,
             **self.saved(),
         }
 
@@ -348,4 +353,18 @@ def restored(document: Mapping[str, Any]) -> dict[str, Any]:
         "start": decoded(int, document["start"]),
         "seconds": decoded(float, document["seconds"]),
         "constraints": tuple(one for one in constraints if one[1] is not None),
+        "no_gap": decoded(str, document.get("no_gap", "")),
     }
+
+
+def unsought(given: Mapping[str, bool]) -> str:
+    """Return why a solve looked for no bound: options that the caller gave, of those that leave it out.
+
+    >>> unsought({"method": True, "init": False})
+    'with method given, no bound is looked for: leave it out, or call bound()'
+    """
+    names = [name for name, there in given.items() if there]
+    them = "it" if len(names) == 1 else "them"
+    return (
+        f"with {' and '.join(names)} given, no bound is looked for: leave {them} out, or call bound()" if names else ""
+    )

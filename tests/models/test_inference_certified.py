@@ -150,7 +150,10 @@ def test_columns_needs_few_symbols_of_s() -> None:
     table = np.random.default_rng(0).dirichlet(np.ones(30)).reshape(6, 5)
     with pytest.raises(ModelError, match="choose 'auto'"):
         InferenceAsService(table, 0.2).solve(method="columns")
-    assert InferenceAsService(table, 0.2).solve(starts=1).gap is None
+    run = InferenceAsService(table, 0.2).solve(starts=1)
+    assert run.gap is None
+    assert "S has more than 4 symbols" in run.no_gap
+    assert run.no_gap in run.facts["gap"].detail
 
 
 def interrupted_at(call: int, function: Callable[..., Any]) -> Callable[..., Any]:

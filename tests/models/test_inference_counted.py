@@ -174,9 +174,9 @@ def test_the_inner_problem_under_costs_that_bend_is_met_by_its_column(several: t
         return np.asarray((c * x).sum(axis=1) - problem.beta * leaked - paid)
 
     close = 1e-10 if len(several) == 1 and several != (INFORMATION_OF_S,) else 2e-8  # a barrier of 1e-10 for each line
-    assert found.value == pytest.approx(worth(pricing.kept(found.x)), abs=close)
+    assert found.value == pytest.approx(worth(pricing.kept(0, found.x)), abs=close)
     for x in rng.dirichlet(np.ones(3), 400):
-        one = pricing.kept((x * allowed / (x @ allowed))[None])
+        one = pricing.kept(0, (x * allowed / (x @ allowed))[None])
         if pricing.obeying(one)[0]:
             assert (worth(np.tile(one, (3, 1))) <= found.value + 1e-12).all()
 

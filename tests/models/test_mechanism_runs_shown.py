@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
 import cvxpy as cp
 import matplotlib.figure
+import numpy as np
 import pandas as pd
 import pytest
 
 import cvxpriv as cpv
+from cvxpriv import constraints
 from cvxpriv.models import InferenceAsService, PrivacyFunnel
 from cvxpriv.runs.constraint_facts import violations
 from cvxpriv.runs.mechanism_facts import starts_section
@@ -45,6 +48,38 @@ def test_a_run_shows_itself_in_five_lines_a_table_and_axes(model: Any) -> None:
 )
 def test_a_leakage_without_an_interval_is_that_of_the_table(model: Any) -> None:
     assert model.solve(seed=0).facts["leakage"].title.endswith("in the table")
+
+
+def _own(mechanism: cp.Expression) -> list[cp.Constraint]:
+    return [mechanism[0, 0] <= 0.6]
+
+
+PAPER = {"starts": 1, "max_iter": 1}
+SHORT = {"time_limit": 0.05, "max_iter": 1}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("symbols", [2, 5])
+@pytest.mark.parametrize("kind", [PrivacyFunnel, InferenceAsService])
+def test_a_run_without_a_gap_says_why_and_one_that_is_loaded_says_the_same(
+    kind: Any, symbols: int, tmp_path: Path
+) -> None:
+    table = np.random.default_rng(symbols).dirichlet(np.ones(3 * symbols)).reshape(symbols, 3)
+    funnel = kind is PrivacyFunnel
+    model = PrivacyFunnel(table, rate=0.4) if funnel else InferenceAsService(table, 0.1)
+    near = constraints.expected_distortion(1.0 - np.eye(3, 4), 0.6)
+    own = model.constrain("own", _own)
+    every = [(model, {"method": "aem" if funnel else "admm", **PAPER}), (own, {"engine": "dcp", **PAPER})]
+    every += [(model, SHORT), (own, SHORT), (model.constrain("near", near), SHORT)]
+    for asked, options in every:
+        run = asked.solve(**options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", cpv.errors.NoGuaranteeWarning)  # the file has no function of the user's
+            again = cpv.load(run.save(tmp_path / "run.json"))
+        for one in (run, again):
+            assert (one.gap is None) == bool(one.no_gap)
+            assert one.gap is not None or one.no_gap in one.facts["gap"].detail
+            assert one.bound is None or one.bound.reason == run.bound.reason
 
 
 def test_a_single_pass_has_no_picture() -> None:

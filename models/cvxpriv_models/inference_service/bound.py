@@ -267,7 +267,7 @@ def _answer(
             f"{problem.divergence.name!r} is not convex, or its derivative is not that of f"
         )
     upper, allowed = max(upper, lower), gap * max(lower, FLOOR)
-    reason = "" if upper - lower <= allowed else _reason(len(problem.p_s), late, groups)
+    reason = "" if upper - lower <= allowed else _reason(len(problem.p_s), late, groups, asked)
     proof: ServiceCertificate | Callable[[], ServiceCertificate] | None = None
     missing, claimed = "", max(upper, lower + allowed)  # the gap asked for and no less leaves its checker room
     if under is None or under.asked is None or under.asked.none:
@@ -287,7 +287,7 @@ def _rows(problem: Problem, groups: list[int] | None) -> list[int] | None:
     return [next(left) if mass else 0 for mass in problem.p_s.tolist()]
 
 
-def _reason(symbols: int, late: bool, groups: list[int] | None) -> str:
+def _reason(symbols: int, late: bool, groups: list[int] | None, asked: PricedConstraints) -> str:
     """Return the reason why the requested gap is not reached."""
     if symbols > CERTIFIED and groups is not None and max(groups) > 0:
         return (
@@ -298,4 +298,9 @@ def _reason(symbols: int, late: bool, groups: list[int] | None) -> str:
         return "not certified: in this time nothing better than I(S;Y) was proved; raise time_limit"
     if late:
         return "not certified to this gap: the time is over; the bound holds; raise time_limit or gap"
+    if asked.named:
+        return (
+            "not certified to this gap: outputs have names, and the bound, which holds, is that of a relaxation in "
+            "which each may be several outputs; the gap may be that relaxation's, which no time closes"
+        )
     return "not certified to this gap: the search for better multipliers ended; the bound holds; raise gap"

@@ -27,6 +27,7 @@ from cvxpriv.numerics.sizes import Size, now, of_mechanism, processor_time, requ
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs import shared_options as shared
 from cvxpriv.runs.mechanism_model import CurvePoints, MechanismModel, curve_points, runs_of
+from cvxpriv.runs.mechanism_run import unsought
 from cvxpriv.runs.options import declared
 from cvxpriv.runs.sides import Sides
 from cvxpriv.schedules.problem_starts import run_each
@@ -63,6 +64,11 @@ SMALL = 500
 #: Starts that run as one batch, and cells of their mechanisms above which it is one start.
 PIECE, BATCHED = 5, 1_000_000
 TIME_LIMIT = 30.0
+#: Why nothing is proved of many symbols of S.
+MANY = (
+    f"S has more than {CERTIFIED} symbols, for which solve() looks for no bound; "
+    "that of bound() holds, and may be loose"
+)
 
 
 @door
@@ -226,7 +232,11 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         seconds = TIME_LIMIT if time_limit is None else shared.FOR_THE_BOUND * time_limit
         ends = now() + (np.inf if time_limit is None else time_limit)
         with apart(elsewhere_of(who)), processor_time(time_limit is None), until(ends):
-            proved, failed = self._proved(gap, seconds) if asked_for else (None, "")
+            changed = {"method": method is not None, "engine": who.name != "closed_form"}
+            changed |= {"starts": starts is not None, "init": init is not None}
+            proved, no_gap = (
+                self._proved(gap, seconds) if asked_for else (None, unsought(changed) if self._few else MANY)
+            )
             method = method or AUTO
             drawn = partial(initial, self.problem, self.constraints, count=count, seed=seed, engine=who)
             if init is not None:
@@ -251,7 +261,7 @@ class InferenceAsService(MechanismModel[InferenceRun]):
                 description="starts",
             )
             settings = Settings(method, who.name, sum(len(piece["q"]) for piece, _ in done), seed, chosen)
-            best = best_run(self.problem, self.constraints, done, origins, settings, proved, failed)
+            best = best_run(self.problem, self.constraints, done, origins, settings, proved, no_gap)
         stopped = best.interrupted or (proved is not None and proved.interrupted)
         return replace(best, seconds=time.perf_counter() - begun, interrupted=stopped, isolate=isolate)
 
@@ -263,7 +273,7 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         try:
             return supervised("the bound", partial(search, constraints=self.constraints)), ""
         except SolverFailure as failure:
-            return None, str(failure)
+            return None, f"no bound was found: {failure}"
         except KeyboardInterrupt:  # here, while the search runs elsewhere
             return unsearched(self.problem), ""
 

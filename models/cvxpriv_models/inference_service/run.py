@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -73,8 +73,8 @@ class InferenceRun(MechanismRun[Problem, Settings]):
     def gap(self) -> float | None:
         """Certified distance in nats from the best objective of any mechanism, whatever the server's reading of U.
 
-        None where no bound was sought: |S| > 4, or a method or starts of the caller's; and in a run that was loaded
-        where no certificate was kept (`bound.no_certificate`), or one of a looser claim. What the bound leaves out
+        None where `no_gap` says why: |S| > 4, or a method or starts of the caller's; and in a run that was loaded where
+        no certificate was kept (`bound.no_certificate`). What the bound leaves out
         (`bound.ignored`) makes it loose, not wrong. Where nothing is worth telling it is an absolute number too: no
         mechanism is worth more.
         """
@@ -191,9 +191,12 @@ class InferenceRun(MechanismRun[Problem, Settings]):
         """See `MechanismRun`; a divergence is saved by name."""
         problem = self.problem
         certificate = None if self.bound is None else self.bound.certificate
-        proof = {} if certificate is None else {"certificate": certificate.without_table().document()}
+        proof: dict[str, Any] = {}
+        if self.bound is not None and certificate is not None:
+            proof = {"certificate": certificate.without_table().document(), "reason": self.bound.reason}
         return {
             **proof,
+            "no_gap": self.no_gap if self.bound is None else self.bound.no_certificate,
             "beta": problem.beta,
             "divergence": problem.divergence.name,
             "size_u": problem.size_u,
@@ -236,10 +239,13 @@ class InferenceRun(MechanismRun[Problem, Settings]):
             decoded(float, document["floor"]),
         )
         kept = restored(document)
-        held = None if proof is None else service_certificate_of(proof)
+        bound = None
+        if proof is not None:
+            bound = bound_of(service_certificate_of(proof), problem, kept["constraints"])
+            bound = replace(bound, reason=decoded(str, document.get("reason", "")))
         return cls(
             problem=problem,
-            bound=None if held is None else bound_of(held, problem, kept["constraints"]),
+            bound=bound,
             settings=decoded(Settings, document["settings"]),
             note=decoded(str, document["note"]),
             **kept,

@@ -90,7 +90,7 @@ def best_run(
     origins: Sequence[str],
     settings: Settings,
     proved: ServiceBound | None = None,
-    failed: str = "",
+    no_gap: str = "",
 ) -> InferenceRun:
     """Return the run of the best start among those of all pieces, the first of `origins`; `seconds` is left at 0.
 
@@ -98,7 +98,7 @@ def best_run(
     default method first goes on from the best `FINALISTS`, and from what they make together, here and not in the
     pieces: they do not depend on how starts were divided.
 
-    `failed`: Why no bound was found, where one was looked for.
+    `no_gap`: Why there is no bound.
     """
     state: Values = {name: np.concatenate([piece[name] for piece, _ in pieces]) for name in pieces[0][0]}
     origins = origins[: len(state["q"])]
@@ -125,9 +125,10 @@ def best_run(
         log,
         constraints,
         interrupted,
-        _note(problem, constraints, starts["objective"].max(), proved, failed),
+        _note(problem, constraints, starts["objective"].max(), proved),
         proved,
         overdue=overdue,
+        no_gap=no_gap,
     )
 
 
@@ -147,13 +148,11 @@ def _best(starts: pd.DataFrame, same: float) -> int:
     return int(near["kkt"].idxmin() if not near["converged"].any() else near.index[near["converged"]][0])
 
 
-def _note(problem: Problem, constraints: Constraints, value: float, proved: ServiceBound | None, failed: str) -> str:
+def _note(problem: Problem, constraints: Constraints, value: float, proved: ServiceBound | None) -> str:
     """Return cautions for a reader: what the bound leaves out, that nothing is best, or that f forgoes guarantees."""
     notes = [_divergence_note(problem.divergence)]
     if proved is not None:
         notes += _bound_notes(constraints, proved)
-    if failed:
-        notes.append(f"No bound was found, and better mechanisms may exist: {failed}.")
     if value <= NOTHING:
         if proved is not None and proved.certified:
             notes.append(

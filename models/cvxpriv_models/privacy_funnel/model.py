@@ -26,6 +26,7 @@ from cvxpriv.numerics.sizes import Size, late, now, of_mechanism, processor_time
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs import shared_options as shared
 from cvxpriv.runs.mechanism_model import CurvePoints, MechanismModel, curve_points, runs_of
+from cvxpriv.runs.mechanism_run import unsought
 from cvxpriv.runs.options import Option, declared
 from cvxpriv.runs.sides import Sides
 from cvxpriv.schedules.history import Context
@@ -289,7 +290,9 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
             settings = Settings(who.name, method, accelerate, len(origins), seed, limit, tol)
             seconds = time.perf_counter() - begun
             found = best_run(self.problem, self.constraints, done, origins, settings, seconds, proved)
-        return replace(found, isolate=isolate)
+        changed = {"method": not usually, "engine": who.name != "closed_form", "init": init is not None}
+        no_gap = "" if proved is not None else unsought({**changed, "accelerate": accelerate != "auto"})
+        return replace(found, isolate=isolate, no_gap=no_gap)
 
     def _method(self, method: str | None, who: Engine, init: ArrayLike | None, accelerate: str) -> str:
         """Return the method that is asked for, or the usual one."""

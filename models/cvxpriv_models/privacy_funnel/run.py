@@ -79,7 +79,8 @@ class FunnelRun(MechanismRun[Problem, Settings]):
 
     @property
     def gap(self) -> float | None:
-        """Certified distance in nats from the least leakage that any mechanism reaches at the rate; None without one.
+        """Certified distance in nats from the least leakage that any mechanism reaches at the rate; None where
+        `no_gap` says why.
 
         With constraints, from the least under those that `bound.counted` names; with the others, which `bound.ignored`
         names, the best mechanism may leak more.
@@ -117,7 +118,9 @@ class FunnelRun(MechanismRun[Problem, Settings]):
         return self._designed(figures, asdict(self.settings), self.problem.table.private.columns)
 
     def saved(self) -> dict[str, Any]:
-        proof = {} if self.bound is None else {"certificate": self.bound.certificate.without_table().document()}
+        proof: dict[str, Any] = {}
+        if self.bound is not None:
+            proof = {"certificate": self.bound.certificate.without_table().document(), "reason": self.bound.reason}
         return {"rate": self.problem.rate, "size_y": self.problem.size_y, **proof}
 
     @classmethod
@@ -130,10 +133,13 @@ class FunnelRun(MechanismRun[Problem, Settings]):
             raise DataError(
                 "log_u of the saved run is no P(X,Y) of its table: its rows do not sum to P(X); solve again"
             )
-        held = document.get("certificate")
+        bound, held = None, document.get("certificate")
+        if held is not None:
+            bound = stored_bound(certificate_of(held), problem, kept["constraints"])
+            bound = replace(bound, reason=decoded(str, document.get("reason", "")))
         return cls(
             problem=problem,
-            bound=None if held is None else stored_bound(certificate_of(held), problem, kept["constraints"]),
+            bound=bound,
             settings=decoded(Settings, document["settings"]),
             **kept,
         )
@@ -203,10 +209,8 @@ def stored_bound(
         duals, size = np.append(certificate.nu, -certificate.lam), len(pricing.p_x) + 1
     if len(duals) != size or max(duals[len(problem.p_x) :]) > 0.0:
         raise DataError("the certificate does not prove its bound: its multipliers do not fit the table")
-    if certificate.bound > 0.0 and pricing.certifiable:
-        _require_proved(pricing, duals, certificate.bound, clock)
-    elif certificate.bound > 0.0:  # multipliers that need corners alone
-        upper = certificate.verify(table).leakage
+    if certificate.bound > 0.0 and not (pricing.certifiable and _proves(pricing, duals, certificate.bound, clock)):
+        upper = certificate.verify(table).leakage  # multipliers that need corners alone, and what rounding leaves open
     upper = max(problem.leakage(certificate.mechanism), certificate.bound, upper)
     ends = certificate.bound, upper, certificate.mechanism
     return FunnelBound(*ends, certificate, certificate.rate, clock.seconds, "", counted, ignored)
@@ -226,15 +230,10 @@ def _costed(
     return FunnelBound(*ends, certificate, certificate.rate, clock.seconds, "", counted, ignored)
 
 
-def _require_proved(pricing: Pricing, duals: Array, claim: float, clock: Clock) -> None:
+def _proves(pricing: Pricing, duals: Array, claim: float, clock: Clock) -> bool:
+    """Whether multipliers prove a claim in floating point; the exact check takes seconds."""
     room = pricing.bound(duals, 0.0) - claim
-    shown = room
-    if room >= 0.0:
-        shown = pricing.bound(duals, min(pricing.verify(duals, -room, clock.over).least, 0.0)) - claim
-    if shown < 0.0:
-        raise DataError(
-            f"the certificate does not prove its bound of {claim:.9g}: its multipliers give at most {claim + shown:.9g}"
-        )
+    return room >= 0.0 and pricing.bound(duals, min(pricing.verify(duals, -room, clock.over).least, 0.0)) >= claim
 
 
 def _grouped(table: Array, groups: tuple[int, ...] | None) -> Array:
