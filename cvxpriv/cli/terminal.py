@@ -167,7 +167,7 @@ def by_options(message: str, parameters: Sequence[click.Parameter]) -> str:
     for one in parameters:
         if isinstance(one, click.Option) and one.name:
             flag, start = one.opts[0], rf"(?<![\w'\"-]){one.name}"
-            message = re.sub(rf"{start}=True\b", flag, message)
+            message = re.sub(rf"{start}=True\b(?: \({flag}\))?", flag, message)  # some name the flag themselves
             message = re.sub(rf"{start}=False\b", (one.secondary_opts or [f"no {flag}"])[0], message)
             message = re.sub(rf"{start}(?==)" if "_" not in one.name else rf"{start}\b", flag, message)
     return message

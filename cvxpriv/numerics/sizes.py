@@ -1,7 +1,7 @@
 """Estimates of the time and memory that work takes, and the limits above which it is refused before it begins.
 
-The estimates are upper ones: of every pass that is allowed, where most runs stop earlier. The constants were measured
-on one core of 2.5 GHz, and agree with what was measured within a factor of 3. Limits of searches, which end early, are
+The estimates are of every pass that is allowed, where most runs stop earlier. The constants were measured on one core
+of 2.5 GHz, and agree with what was measured within a factor of about 3. Limits of searches, which end early, are
 measured by a clock (`now`).
 """
 
