@@ -1,8 +1,8 @@
 """Estimates of the time and memory that work takes, and the limits above which it is refused before it begins.
 
 The estimates are of every pass that is allowed, where most runs stop earlier. The constants were measured on one core
-of 2.5 GHz, and agree with what was measured within a factor of about 3. Limits of searches, which end early, are
-measured by a clock (`now`).
+of 2.5 GHz, and agree with the time of mechanisms and the bootstrap within a factor of about 3. Limits of searches,
+which end early, are measured by a clock (`now`).
 """
 
 from __future__ import annotations
