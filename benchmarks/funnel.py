@@ -12,8 +12,9 @@ from unittest import mock
 
 import numpy as np
 import pandas as pd
-from cvxpriv_models.privacy_funnel import algorithm, closed_form, multiplier
+from cvxpriv_models.privacy_funnel import closed_form, multiplier
 from cvxpriv_models.privacy_funnel.baselines import agglomerative, drs, greedy
+from cvxpriv_models.privacy_funnel.blocks import blocks
 from cvxpriv_models.privacy_funnel.problem import Problem
 from cvxpriv_models.privacy_funnel.starts import feasible_starts
 
@@ -47,7 +48,7 @@ def one_iteration() -> None:
     """One pass at 10 x 160 x 161 against two matrix products, the logs, and an exp for each evaluation of G."""
     problem = Problem.of(datasets.adult(), 0.6, "fraction", 161)
     p, s, target = problem.p_x, problem.p_s_given_x, problem.target
-    state = algorithm.initial_state(problem, feasible_starts(p, problem.rate, 161, 1, 0))
+    state = closed_form.complete(feasible_starts(p, problem.rate, 161, 1, 0), problem.p_s_given_x)
     for passes in (1, 20):  # from the start, where every cell is alive, and where nine in ten have died
         for _ in range(passes):
             state = closed_form.iteration(state, p, s, target)
@@ -116,10 +117,11 @@ def certified() -> None:
 def solvers() -> None:
     """Every block at a random state of heart failure by every solver."""
     problem = Problem.of(datasets.heart_failure(), 0.6, "fraction", None)
-    state = algorithm.initial_state(problem, feasible_starts(problem.p_x, problem.rate, problem.size_y, 1, 0))
+    log_u = feasible_starts(problem.p_x, problem.rate, problem.size_y, 1, 0)
+    state = closed_form.complete(log_u, problem.p_s_given_x)
     for _ in range(20):
         state = closed_form.iteration(state, problem.p_x, problem.p_s_given_x, problem.target)
-    cases = [case_of_block(block, single(state, 0)) for block in algorithm.blocks(problem).values()]
+    cases = [case_of_block(block, single(state, 0)) for block in blocks(problem).values()]
     table = crosscheck(cases, ["CLARABEL", "ECOS", "SCS"]).table
     grouped = table.groupby(["case", "solver"], sort=False)
     summary = grouped.agg(gap=("gap", "max"), natural=("natural", "max"), seconds=("seconds", "median"))

@@ -17,7 +17,7 @@ from dataclasses import replace
 
 import cvxpy as cp
 import numpy as np
-from cvxpriv_models.privacy_funnel import blocks, larger_blocks
+from cvxpriv_models.privacy_funnel import blocks
 from cvxpriv_models.privacy_funnel.problem import Problem
 
 from cvxpriv import datasets
@@ -56,7 +56,7 @@ def formulations(problem: Problem, state: Values) -> dict[str, cp.Problem | Case
     # pruned = printed - sum p log A-normaliser; merged = printed + sum p max phi.
     normaliser = np.log(np.exp(exponent - top[:, None]).sum(axis=1)) + top
     pruned = shifted(case_of_block(blocks.mechanism(problem), state), float(p @ (np.log(p) - normaliser)))
-    merged = shifted(case_of_block(larger_blocks.mechanism_and_marginal(problem), state), float(-(p @ phi.max(axis=1))))
+    merged = shifted(case_of_block(blocks.mechanism_and_marginal(problem), state), float(-(p @ phi.max(axis=1))))
     return {"printed": printed(problem, state), "pruned": pruned, "merged": merged}
 
 

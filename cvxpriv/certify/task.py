@@ -47,7 +47,7 @@ class Task:
 
     def checked(self, cases: Sequence[Case]) -> tuple[list[dict[str, Any]], dict[str, str], dict[str, dict[str, str]]]:
         """Rows of all cases, their references, and the solvers that do not take them."""
-        asked = {case.name: self.capable(case) for case in cases}
+        asked = {case.name: capable(case.whole, self.solvers) for case in cases}
         rows: list[dict[str, Any]] = []
         references: dict[str, str] = {}
         for case in cases:
@@ -127,10 +127,6 @@ class Task:
             f"{claimed.solver} {claimed.version}, {claimed.machine}" if isinstance(claimed, Stored) else "",
         )
 
-    def capable(self, case: Case) -> tuple[tuple[str, ...], dict[str, str]]:
-        """The solvers that take a case, and why the others do not."""
-        return capable(case.whole, self.solvers)
-
     def claimed(self, case: Case) -> list[Answer]:
         """Answers that nobody is asked for: a closed form, and those that came with the question."""
         found = []
@@ -167,7 +163,11 @@ def rows_of(
     context = context_of(case, answers, reference.objective)
     answers = [context.nearer(answer) for answer in answers]
     alone = _alone(answers, context, tolerances)
-    if case.mixed is None and _doubtful(answers, alone, tolerances):
+    doubtful = any(  # a feasible point is called WRONG, which a bound could put right
+        verdict.verdict == "WRONG" and np.isfinite(answer.objective) and answer.infeasibility <= tolerances.agree
+        for answer, verdict in zip(answers, alone, strict=True)
+    )
+    if case.mixed is None and doubtful:
         rough = not context.settled(tolerances.agree)
         witnesses = proofs.witnesses([answer.solver for answer in answers]) if rough else []
         context = context_of(case, [*answers, *witnesses], reference.objective)
@@ -202,14 +202,6 @@ def _beyond_doubt(
     agree = all(verdict.verdict == "agrees" for verdict in verdicts)
     proven = all(context.certified(answer, tolerances.agree) for answer in answers)
     return agree and proven and min((answer.infeasibility for answer in answers), default=0.0) <= SEEN
-
-
-def _doubtful(answers: Sequence[Answer], verdicts: Sequence[Verdict], tolerances: Tolerances) -> bool:
-    """Return whether a feasible point is called WRONG, which a bound could put right."""
-    return any(
-        verdict.verdict == "WRONG" and np.isfinite(answer.objective) and answer.infeasibility <= tolerances.agree
-        for answer, verdict in zip(answers, verdicts, strict=True)
-    )
 
 
 def _row(case: Case, answer: Answer, context: Context, distance: float, verdict: Verdict) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from cvxpriv.kkt.conditions import Residuals, measured
 from cvxpriv.kkt.conic.data import Compilations
 from cvxpriv.kkt.coordinates import dense
 from cvxpriv.kkt.derivatives import Slopes
-from cvxpriv.kkt.flat import State
 from cvxpriv.kkt.point import Point
 from cvxpriv.kkt.proximal import Nearby, Proximal
 from cvxpriv.kkt.written import Written
@@ -132,16 +131,13 @@ class Yardstick:
         alone = np.diff(sp.csr_array(written.C[:, written.flat.size :]).indptr) == 0
         return np.asarray(alone & ~written.cone)
 
+    @np.errstate(all="ignore")
     def measures(self, x: Array, multipliers: Mapping[str, Any] | None) -> Measures:
         """Measure a point.
 
         `multipliers`: A solver's multipliers, by constraint; the best ones replace them where they make the point look
         worse. None always takes the best.
         """
-        with np.errstate(all="ignore"):
-            return self._measures(x, multipliers)
-
-    def _measures(self, x: Array, multipliers: Mapping[str, Any] | None) -> Measures:
         written = self.written
         state = written.state(x)
         violation = written.violation(written.values(state))
@@ -149,17 +145,18 @@ class Yardstick:
             x, _ = self.domain.moved(x)
             state = written.state(x)
             violation = written.violation(written.values(state))
-        point = self._point(state)
+        point = None
+        with suppress(ModelError, ArithmeticError):  # functions without derivatives there, as log at -1e-5
+            point = Point(written, state, HOW, ACTIVE)
         found = None if point is None else self._best(point, multipliers)
         bend = cache(lambda: 0.0 if point is None or found is None else _curvature(point, found))
         relative: Mapping[str, float]
         if found is None:
-            unknown = np.ones(written.flat.M.shape[1] - x.size)
-            relative, terms = written.by_name(violation / written.sizes(state, unknown)), written.terms(state)
+            relative, terms = written.by_name(violation / written.sizes(state)), written.terms(state)
         else:
             relative, terms = found.relative, found.terms
         # What is large in units of its variables is held against a claim if it is large as it stands as well.
-        own = written.by_name(violation / written.own_sizes(state))
+        own = written.by_name(violation / written.sizes(state, written.reach))
         absolute = written.by_name(violation)
         relative = {name: max(relative[name], min(own[name], absolute[name])) for name in relative}
         worst = max(relative, key=lambda name: relative[name], default="")
@@ -197,12 +194,6 @@ class Yardstick:
         if slope <= NEAR * max(self.unit, abs(found.objective), found.terms):
             return slope
         return slope * min(1.0, stationarity / max(bend(), 1e-300))
-
-    def _point(self, state: State) -> Point | None:
-        """Return the point with its derivatives; None where functions have none, as log at -1e-5."""
-        with suppress(ModelError, ArithmeticError):
-            return Point(self.written, state, HOW, ACTIVE)
-        return None
 
     def _best(self, point: Point, multipliers: Mapping[str, Any] | None) -> Residuals | None:
         """Return residuals with a solver's multipliers, or with the best ones where those make the point look worse."""

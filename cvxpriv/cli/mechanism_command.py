@@ -219,7 +219,10 @@ def design(terminal: Terminal, model: Model, source: str, asked: Asked) -> Facts
     costs: pd.DataFrame | None = None
     table = model.problem.table
     _check_options(model, asked.solving)
-    _say_sizes(terminal, model, size)
+    if (judgement := judged(table)) is not None:
+        terminal.say(f"{judgement.sizes}\n{size.limit}")
+        if judgement.warning:
+            terminal.warn(judgement.warning)
     with watched() as interrupt:
         with watching(terminal, "solving", asked.solving, interrupt) as watch:
             run = model.solve(**asked.solving, **watch)
@@ -252,14 +255,6 @@ def _check_options(model: Model, solving: Mapping[str, Any]) -> None:
     for name in [solver] if isinstance(solver, str) else solver:
         solver_spec(name)
     require_workers(solving.get("n_jobs", 1))
-
-
-def _say_sizes(terminal: Terminal, model: Model, size: Size) -> None:
-    judgement = judged(model.problem.table)
-    if judgement is not None:
-        terminal.say(f"{judgement.sizes}\n{size.limit}")
-        if judgement.warning:
-            terminal.warn(judgement.warning)
 
 
 def _require_feasible(model: Model, asked: Asked) -> Size:

@@ -82,7 +82,13 @@ def write(
 
     All contents are prepared before the first file is written, and all is said before rows are released.
     """
-    files = [] if folder is None else write_set(folder, _contents(facts, page))
+    contents: dict[str, Content] = {}
+    if page is not None:
+        contents["report.html"] = render(for_page(facts, page))
+        contents |= {one.file: one.image("png") for one in facts.pictures if one.file}
+    contents |= {f"{name}.csv": csv_text(frame) for name, frame in facts.tables.items()}
+    # Saved runs and certificates write themselves, for their owner alone.
+    files = [] if folder is None else write_set(folder, {**contents, **facts.files})
     terminal.say(text_of(facts))
     if files:
         names = f"Written to {folder}/: {', '.join(file.name for file in files)}"
@@ -94,13 +100,3 @@ def write(
         terminal.result(document_of(facts, command, files) | ({} if drawn is None else {"release": drawn.document}))
     if drawn is not None:
         terminal.say("\n" + drawn.text)
-
-
-def _contents(facts: Facts, page: str | None) -> dict[str, Content]:
-    """Return the files of facts by name; saved runs and certificates write themselves, for their owner alone."""
-    contents: dict[str, Content] = {}
-    if page is not None:
-        contents["report.html"] = render(for_page(facts, page))
-        contents |= {one.file: one.image("png") for one in facts.pictures if one.file}
-    contents |= {f"{name}.csv": csv_text(frame) for name, frame in facts.tables.items()}
-    return {**contents, **facts.files}

@@ -224,7 +224,7 @@ def measured(point: Point, duals: Duals, off: Off = NONE) -> Residuals:
         "gap": abs(float(point.signed(chosen) @ np.nan_to_num(point.v, posinf=0.0, neginf=0.0))),
     }
     relative = {**written.by_name(written.violation(point.v) / point.sizes), **off}
-    terms, own = written.terms(state, point.gradient), written.own_sizes(state)
+    terms, own = written.terms(state, point.gradient), written.sizes(state, written.reach)
     against = {
         "dual": 1.0 + float(np.abs(chosen).max(initial=0.0)),
         "complementarity": terms,

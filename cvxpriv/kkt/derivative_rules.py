@@ -34,24 +34,21 @@ def _above(x: Array, floor: Floor) -> Array:
     return np.maximum(np.maximum(x, 0.0), floor)
 
 
-def _relative_entropy(x: Array, y: Array, floor: Floor) -> tuple[Interval, Interval]:
+def _relative_entropy(_: cp.Expression, args: Sequence[Array], floor: Floor) -> list[Interval]:
     """``x log(x/y)``: slopes -inf and 0 at x = 0 < y; at x = y = 0 any pair with the second at most 0 bounds them."""
+    x, y = args
     u, v = _above(x, floor), _above(y, floor)
     apex = (x <= 0) & (y <= 0)
     log_ratio = np.where(apex, 0.0, np.log(u) - np.log(v))
     slope = np.where(apex, 0.0, -np.where(u == 0, 0.0, u / v))
-    return (
+    return [
         (np.where(apex, -np.inf, log_ratio + 1.0), np.where(apex, np.inf, log_ratio + 1.0)),
         (np.where(apex, -np.inf, slope), slope),
-    )
+    ]
 
 
-def _rel_entr(_: cp.Expression, args: Sequence[Array], floor: Floor) -> list[Interval]:
-    return list(_relative_entropy(args[0], args[1], floor))
-
-
-def _kl_div(_: cp.Expression, args: Sequence[Array], floor: Floor) -> list[Interval]:
-    first, second = _relative_entropy(args[0], args[1], floor)
+def _kl_div(atom: cp.Expression, args: Sequence[Array], floor: Floor) -> list[Interval]:
+    first, second = _relative_entropy(atom, args, floor)
     return [(first[0] - 1.0, first[1] - 1.0), (second[0] + 1.0, second[1] + 1.0)]
 
 
@@ -94,7 +91,7 @@ ELEMENTWISE: dict[type, Rule] = {
     cp.entr: _smooth(lambda x, floor: -np.log(_above(x, floor)) - 1.0),
     cp.log: _smooth(lambda x, floor: 1.0 / _above(x, floor)),
     cp.log1p: _smooth(lambda x, floor: 1.0 / _above(1.0 + x, floor)),
-    cp.rel_entr: _rel_entr,
+    cp.rel_entr: _relative_entropy,
     cp.kl_div: _kl_div,
     Power: _power,
     cp.exp: _smooth(lambda x, _: np.exp(x)),

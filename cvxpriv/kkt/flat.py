@@ -133,16 +133,17 @@ def _grouped(atoms: Sequence[Atom]) -> tuple[tuple[Group, ...], tuple[Atom, ...]
             others.append(atom)
         else:
             groups.setdefault(key, []).append(atom)
-    return tuple(_group(several) for several in groups.values()), tuple(others)
-
-
-def _group(atoms: Sequence[Atom]) -> Group:
-    rows = tuple(
-        np.concatenate([one.rows[k].start + broadcast_rows(one.node.args[k].shape, one.node.shape) for one in atoms])
-        for k in range(len(atoms[0].node.args))
-    )
-    places = np.concatenate([np.arange(atom.place.start, atom.place.stop) for atom in atoms])
-    return Group(atoms[0].node, rows, places, tuple(atoms))
+    found = []
+    for node, several in ((several[0].node, several) for several in groups.values()):
+        rows = tuple(
+            np.concatenate(
+                [one.rows[k].start + broadcast_rows(one.node.args[k].shape, one.node.shape) for one in several]
+            )
+            for k in range(len(node.args))
+        )
+        places = np.concatenate([np.arange(one.place.start, one.place.stop) for one in several])
+        found.append(Group(node, rows, places, tuple(several)))
+    return tuple(found), tuple(others)
 
 
 def flatten(expressions: Sequence[Any], coordinates: Coordinates, symbolic: bool = False) -> Flat:

@@ -110,11 +110,16 @@ def separable(flat: Flat) -> tuple[tuple[Separable, ...], Flags]:
         (elementwise_rule(one.node), one.node, one.places, np.ones(one.places.size), one.rows) for one in groups
     ]
     for kind, atoms in _vector_atoms(others).items():
-        place, share, rows = (np.concatenate(part) for part in zip(*atoms, strict=True))
-        several.append((kind, atoms[0], place, share, (rows,)))
-    for one in several:
-        mask[one[2]] = True
-    return tuple(_separable(flat, *one) for one in several), mask
+        values, shares, read = (np.concatenate(part) for part in zip(*atoms, strict=True))
+        several.append((kind, atoms[0], values, shares, (read,)))
+    found = []
+    for rule, atom, place, share, rows in several:
+        mask[place] = True
+        maps = [sp.csr_array(flat.M[read][:, : flat.size]) for read in rows]
+        j, i = map(np.asarray, sp.coo_array(sum(map(abs, maps[1:]), start=abs(maps[0]))).coords)
+        tilts = tuple(np.ravel(matrix[j, i]) if matrix.nnz and j.size else np.zeros(j.size) for matrix in maps)
+        found.append(Separable(rule, atom, place[j], share[j], i, tuple(read[j] for read in rows), tilts))
+    return tuple(found), mask
 
 
 def _vector_atoms(atoms: Sequence[Atom]) -> dict[Rule, list[tuple[np.ndarray, Array, np.ndarray]]]:
@@ -136,15 +141,6 @@ def _vector_atoms(atoms: Sequence[Atom]) -> dict[Rule, list[tuple[np.ndarray, Ar
 
 def _doubled(_: cp.Expression, args: Sequence[Array], floor: Floor) -> list[tuple[Array, Array]]:
     return [(2.0 * args[0], 2.0 * args[0])]
-
-
-def _separable(
-    flat: Flat, rule: Rule, atom: Any, place: np.ndarray, share: Array, rows: tuple[np.ndarray, ...]
-) -> Separable:
-    maps = [sp.csr_array(flat.M[read][:, : flat.size]) for read in rows]
-    j, i = map(np.asarray, sp.coo_array(sum(map(abs, maps[1:]), start=abs(maps[0]))).coords)
-    tilts = tuple(np.ravel(matrix[j, i]) if matrix.nnz and j.size else np.zeros(j.size) for matrix in maps)
-    return Separable(rule, atom, place[j], share[j], i, tuple(read[j] for read in rows), tilts)
 
 
 def decompose(

@@ -9,7 +9,6 @@ from cvxpriv.kkt.derivative_rules import domain_shortfall
 from cvxpriv.kkt.derivatives import Slopes, slopes_at, stacked
 from cvxpriv.kkt.fit import Columns, fitted_multipliers
 from cvxpriv.kkt.flat import State
-from cvxpriv.kkt.jacobian_sets import Derivative
 from cvxpriv.kkt.multipliers import bounded_least_squares
 from cvxpriv.kkt.natural import KINKED, Parts, decompose, kinks_of, proximal_steps, slopes
 from cvxpriv.kkt.written import Written
@@ -36,7 +35,10 @@ class Point:
         self.objective = stacked(flat.M[flat.places[0]], self.atoms)
         self.jacobian = stacked(written.C, self.atoms)
         self.exact = self.objective.exact and self.jacobian.exact
-        self.sizes = written.sizes(state, _steepness(self.atoms))
+        inner = np.asarray(abs(self.atoms.inner).sum(axis=1)).ravel()
+        steepness = np.ravel(abs(self.atoms.base).sum(axis=1) + abs(self.atoms.outer) @ inner).astype(float)
+        units = np.minimum(np.nan_to_num(steepness, nan=1.0, posinf=1.0), 1.0)
+        self.sizes = written.sizes(state, np.concatenate([np.ones(flat.size), units]))
         self.active = active * np.maximum(self.sizes, 1.0)
 
     def outside(self) -> float:
@@ -152,7 +154,7 @@ class Point:
         """
         beside = any(one.rule in KINKED for one in self.written.separable[0])  # otherwise each way gives the same
         if beside and given is not None:
-            beside = bool(self._split(self._weights(given)).kinks[1].size)
+            beside = bool(self._parts(given).kinks[1].size)
         found: list[Array] = []
         every = np.ones(self.state.v.size)
         kinks = list(kinks_of(one.term(every, self.state) for one in self.written.separable[0]))
@@ -170,10 +172,10 @@ class Point:
         """Return the natural steps where multipliers and frozen kinks are best for the slopes within a way."""
         chosen, every = given, np.ones(self.v.size, dtype=bool)
         if chosen is None:
-            parts = self._split(self._weights(None))
+            parts = self._parts(None)
             g, columns = self._enclosed(parts, parts.gradient, way)
             chosen = self._fit(g, columns, self._mobility, every)
-        parts = self._split(self._weights(chosen))
+        parts = self._parts(chosen)
         frozen = parts.gradient
         if parts.kinks[1].size:
             frozen = frozen + self._frozen_kinks(parts, frozen, way, every)
@@ -184,23 +186,20 @@ class Point:
     @cached_property
     def _mobility(self) -> Array:
         """Return the movement of each variable for a slope of 1."""
-        parts = self._split(self._weights(None))
+        parts = self._parts(None)
         free = np.full(self.x.size, np.inf)
         answers = [proximal_steps(parts, parts.gradient, -free, free, self.how.floor, push) for push in (1.0, -1.0)]
         return np.maximum(0.5 * np.abs(answers[0] - answers[1]), LEAST_WEIGHT)
 
-    def _weights(self, multipliers: Array | None) -> Array:
-        """Return the weights of each variable and each atom's value in the Lagrangian; the projection meets bounds."""
+    def _parts(self, multipliers: Array | None) -> Parts:
+        """Return the parts of the Lagrangian, without the bounds that the projection meets; None: of the objective."""
         written = self.written
         weight = written.sign * written.cost
-        if multipliers is None:
-            return weight
-        signed = self.signed(multipliers)
-        signed[self.written.singles[0]] = 0.0
-        return np.asarray(weight + written.C.T @ signed)
-
-    def _split(self, weight: Array) -> Parts:
-        return decompose(weight, self.written.flat, self.state, self.atoms, self.written.separable)
+        if multipliers is not None:
+            signed = self.signed(multipliers)
+            signed[written.singles[0]] = 0.0
+            weight = np.asarray(weight + written.C.T @ signed)
+        return decompose(weight, written.flat, self.state, self.atoms, written.separable)
 
     def _enclosed(self, parts: Parts, frozen: Array, way: Array) -> tuple[Array, Columns]:
         """Return a gradient and the columns that span all others: separable kinks by entry, frozen ones as such.
@@ -224,9 +223,3 @@ class Point:
         y = bounded_least_squares(g, M, low, high, *self.sides(every), self._mobility)
         count = parts.kinks[1].size
         return np.asarray(M[:, :count] @ y[:count])
-
-
-def _steepness(atoms: Derivative) -> Array:
-    """Return the movement of each atom's value where the variables move by one; 1 where it is not known."""
-    size = abs(atoms.base).sum(axis=1) + abs(atoms.outer) @ np.asarray(abs(atoms.inner).sum(axis=1)).ravel()
-    return np.asarray(np.nan_to_num(np.asarray(size, dtype=float).ravel(), nan=1.0, posinf=1.0))

@@ -60,8 +60,7 @@ def met(written: Written, x: Array) -> bool:
 def violations(written: Written, x: Array) -> Array:
     """Return each row's violation at a point, relative to the row's terms."""
     state = written.state(x)
-    unknown = np.ones(written.flat.M.shape[1] - written.flat.size)
-    return np.asarray(written.violation(written.values(state)) / written.sizes(state, unknown))
+    return np.asarray(written.violation(written.values(state)) / written.sizes(state))
 
 
 def _off(written: Written, x: Array) -> float:

@@ -44,7 +44,8 @@ def reach(flat: Flat) -> Array:
     rows = np.repeat(np.arange(m.size), np.diff(M.indptr))
     for _ in range(PASSES):
         before = found.copy()
-        terms = _terms(M, rows, m, found)
+        terms = m.copy()  # the size of each row's largest term
+        np.maximum.at(terms, rows, M.data * found[M.indices])
         for atom, degree, factor in growths:
             if degree:
                 _pass_on(atom, degree, factor, flat.size, terms, found)
@@ -53,13 +54,6 @@ def reach(flat: Flat) -> Array:
             found[found == 0.0] = 1.0
             return found
     return np.ones(found.size)
-
-
-def _terms(M: sp.csr_array, rows: np.ndarray, m: Array, found: Array) -> Array:
-    """Return the size of each row's largest term."""
-    terms = m.copy()
-    np.maximum.at(terms, rows, M.data * found[M.indices])
-    return terms
 
 
 def _pass_on(atom: Atom, degree: int, factor: float, size: int, terms: Array, found: Array) -> None:

@@ -171,18 +171,13 @@ class Written:
         """Return one number for each row from one for each block of the cones."""
         return np.repeat(blocks, np.diff(np.append(self.layout.starts, self.layout.size)))
 
-    def own_sizes(self, state: State) -> Array:
-        """Return the same sizes where variables count by their reach and not by 1: larger ones would hide a miss."""
-        return self._sizes(state, self.reach)
-
-    def sizes(self, state: State, steepness: Array) -> Array:
+    def sizes(self, state: State, unit: Array | float = 1.0) -> Array:
         """Return the size of each row's terms, the scale of its violation; a cone's rows share the largest.
 
-        `steepness`, (t,): Movement of each atom's value where the variables move by one.
+        `unit`, (n + t,): Least that each variable and each atom's value counts, such as `reach`: larger ones would hide
+        a miss.
         """
-        return self._sizes(state, np.concatenate([np.ones(self.flat.size), np.minimum(steepness, 1.0)]))
-
-    def _sizes(self, state: State, unit: Array) -> Array:
+        unit = np.broadcast_to(unit, self.flat.M.shape[1:])
         size, units = self.absolute, np.zeros(len(self.c))
         filled = np.flatnonzero(np.diff(size.indptr))
         if filled.size:

@@ -95,12 +95,9 @@ class Fact:
         """The value of the table where the headline is an interval, the detail, and the interval."""
         unit = f" {self.unit}" if self.unit else ""
         here = f"{self.shown}{unit} in the table" if self.understated else ""
-        return "; ".join(filter(None, [here, self.detail, self._interval()]))
-
-    def _interval(self) -> str:
-        if self.interval is None:
-            return ""
-        return f"{self.level:.0%} interval" + ("" if self.understated else f" {self._ends()}")
+        ends = "" if self.understated else f" {self._ends()}"
+        interval = "" if self.interval is None else f"{self.level:.0%} interval{ends}"
+        return "; ".join(filter(None, [here, self.detail, interval]))
 
     def _ends(self) -> str:
         ends = self.interval or ()

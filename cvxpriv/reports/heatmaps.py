@@ -31,13 +31,10 @@ class Heatmap:
     @property
     def cells(self) -> list[list[tuple[str, int]]]:
         """The text of each cell, and its shade from 0 to 100."""
-        return [[(per_cent(value), shade) for value, shade in zip(*row, strict=True)] for row in self._shades]
-
-    @property
-    def _shades(self) -> list[tuple[list[float], list[int]]]:
         shades = np.clip(np.rint(100.0 * self.values), 0, 100).astype(int)
         shades = np.where((shades == 100) & (self.values < 1.0 - 1e-9), 99, shades)
-        return list(zip(self.values.tolist(), shades.tolist(), strict=True))
+        rows = zip(self.values.tolist(), shades.tolist(), strict=True)
+        return [[(per_cent(value), shade) for value, shade in zip(*row, strict=True)] for row in rows]
 
 
 def per_cent(chance: float) -> str:

@@ -48,7 +48,8 @@ def render(facts: Facts) -> str:
         raise ModelError('reports need Jinja2, which is missing: pip install "cvxpriv[report]"') from error
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(grid=grid, paragraphs=_paragraphs, marked=_marked)
-    sections = _sections(facts)
+    promised = [Section(facts.promised, "\n\n".join(facts.promises))] if facts.promises else []
+    sections = [*promised, *facts.sections, *_every_fact(facts), *_settings(facts)]
     sorts = any(table.sortable for part in sections for table in part.tables)
     slides = any(part.slider is not None for part in sections)
     parts = [_template(name) for name, needed in (("sort.js", sorts), ("slide.js", slides)) if needed]
@@ -81,12 +82,6 @@ def _marked(text: str) -> str:
     from markupsafe import Markup, escape
 
     return Markup(re.sub(r"`([^`\n]+)`", r"<code>\1</code>", str(escape(text))))
-
-
-def _sections(facts: Facts) -> list[Section]:
-    """Return the promises, the sections, every fact with its meaning, and the inputs."""
-    promised = [Section(facts.promised, "\n\n".join(facts.promises))] if facts.promises else []
-    return [*promised, *facts.sections, *_every_fact(facts), *_settings(facts)]
 
 
 def _every_fact(facts: Facts) -> list[Section]:

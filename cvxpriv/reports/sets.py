@@ -89,7 +89,8 @@ def _exchange(target: Path, contents: Mapping[str, Content]) -> None:
         if target.exists():
             _keep_others(target, stage)
         _fill(stage, contents)
-        stage.chmod(target.stat().st_mode & 0o7777 if target.exists() else 0o777 & ~_umask())
+        os.umask(mask := os.umask(0o077))
+        stage.chmod(target.stat().st_mode & 0o7777 if target.exists() else 0o777 & ~mask)
         _swap(stage, target)
     finally:
         shutil.rmtree(stage, ignore_errors=True)  # the old set by now, or what was not finished
@@ -204,9 +205,3 @@ def _tidy(target: Path) -> None:
 def _hash(path: Path) -> str:
     with plain_file(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask

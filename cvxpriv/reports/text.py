@@ -39,7 +39,8 @@ def text_of(facts: Facts) -> str:
     remarks = [f" ({ascii_text(fact.remark)})" if fact.remark else "" for fact in known]
     pairs = [[fact.title, _value(fact) + remark] for fact, remark in zip(known, remarks, strict=True)]
     about = table([], _broken(pairs, "  "))
-    first = facts_text([fact for fact in facts.facts if not fact.aside])
+    shown = [fact for fact in facts.facts if not fact.aside]
+    first = table([], _broken([[fact.title, _value(fact), ascii_text(fact.remark)] for fact in shown], "  "), "lrl")
     head = "\n".join([facts.title, about or first])
     parts = [
         head,
@@ -49,12 +50,6 @@ def text_of(facts: Facts) -> str:
         section_text(Section(facts.promised, notes=facts.promises)) if facts.promises else "",
     ]
     return "\n\n".join(part for part in parts if part)
-
-
-def facts_text(facts: Sequence[Fact]) -> str:
-    """Return facts as lines: label, value with its unit, remark; long remarks are broken into lines."""
-    rows = [[fact.title, _value(fact), ascii_text(fact.remark)] for fact in facts]
-    return table([], _broken(rows, "  "), "lrl")
 
 
 def facts_lines(facts: Sequence[Fact]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 import pytest
-from cvxpriv_models.privacy_funnel import algorithm, faces
+from cvxpriv_models.privacy_funnel import algorithm, closed_form, faces
 from cvxpriv_models.privacy_funnel.active_set import copied, newton_on_the_face, priced
 from cvxpriv_models.privacy_funnel.faces import linear_rows
 from cvxpriv_models.privacy_funnel.problem import Problem
@@ -61,7 +61,7 @@ def test_a_constraint_that_is_not_linear_has_no_rows_and_is_left_to_the_passes()
 def test_once_time_is_over_a_step_is_one_pass_and_only_the_best_start_is_measured() -> None:
     mine = (("mine", constraints.total_variation_to_prior(0.9)),)
     log_u = np.log(P_X * np.random.default_rng(0).dirichlet(np.ones(4), size=(3, 3)))
-    state, passes = algorithm.initial_state(PROBLEM, log_u), list[Values]()
+    state, passes = closed_form.complete(log_u, PROBLEM.p_s_given_x), list[Values]()
     step = newton_on_the_face(PROBLEM, mine, lambda _: 0.0)
     assert step is not None
     context = Context(ClosedForm())

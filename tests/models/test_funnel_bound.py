@@ -21,10 +21,10 @@ from scipy.special import xlogy
 
 from cvxpriv import datasets
 from cvxpriv.bounds import columns
-from cvxpriv.bounds.cells import parts_of_unit
 from cvxpriv.bounds.columns import Generation
 from cvxpriv.certify import crosscheck
 from cvxpriv.errors import DataError, ModelError
+from cvxpriv.numerics.simplex import parts_of_unit
 from cvxpriv.numerics.sizes import processor_time
 from cvxpriv.tables.information import entropy, mutual_information
 

@@ -185,10 +185,9 @@ def test_the_interior_direction_solves_its_dense_quadratic_model():
 def test_accelerated_passes_stay_feasible_and_never_raise_the_leakage(seed, fraction):
     p, s, rate = problem(symbols=3, rows=5, fraction=fraction, seed=seed)
     state, target = initial(p, s, rate, 6, 4, seed)
-    accelerate = accelerated.interior_newton(p, s, target)
-    for k in range(25):
+    for _ in range(25):
         before = closed_form.leakage(state["log_u"], s)
-        state = accelerate(lambda now: closed_form.iteration(now, p, s, target), state, k)
+        state = accelerated.advance(closed_form.iteration(state, p, s, target), p, s, target)
         assert np.max(closed_form.leakage(state["log_u"], s) - before) <= EXACT
         assert closed_form.utility(state["log_u"]).min() >= rate - EXACT
         np.testing.assert_allclose(np.exp(state["log_u"]).sum(axis=2), np.broadcast_to(p, (4, 5)), atol=EXACT)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from cvxpriv.bounds.cells import bisect, edge_pairs, longest_edges, parts_of_unit
+from cvxpriv.numerics.simplex import bisect, edge_pairs, longest_edges, parts_of_unit
 
 
 def volumes(vertices: np.ndarray) -> np.ndarray:

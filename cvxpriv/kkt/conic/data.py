@@ -74,7 +74,12 @@ class Compilations:
             data, chain, inverse = self._begun[alone]
         else:
             if key not in self._begun:
-                self._begun[key] = _stuffed(problem, chain)
+                stuffed: Any = problem
+                undone = []
+                for reduction in chain.reductions[:-1]:
+                    stuffed, undo = reduction.apply(stuffed)
+                    undone.append(undo)
+                self._begun[key] = stuffed, chain, undone
             stuffed, first, before = self._begun[key]
             # Reductions remember what they did: the chain that inverts has to hold those that were applied.
             chain = SolvingChain(
@@ -93,16 +98,6 @@ class Compilations:
         if not (same and all(np.array_equal(a, b) for a, b in zip(values, self._values, strict=True))):
             self._begun.clear()
         self._subject, self._values = subject, values
-
-
-def _stuffed(problem: cp.Problem, chain: SolvingChain) -> tuple[Any, SolvingChain, list[Any]]:
-    """Return the problem before the solver's own step, the chain, and the inverse data of its steps."""
-    current: Any = problem
-    inverse = []
-    for reduction in chain.reductions[:-1]:
-        current, undo = reduction.apply(current)
-        inverse.append(undo)
-    return current, chain, inverse
 
 
 def _likeness(problem: cp.Problem, chain: SolvingChain) -> Hashable | None:
@@ -199,19 +194,16 @@ def extract(
         "maximise": isinstance(problem.objective, cp.Maximize),
         "columns": tuple((str(variable.name()), int(variable.size)) for variable in variables),
     }
-    return ConeData(
-        fields, solver, order, bounded, bool(added[bounded[0]].any()) or _approximate(problem), data, chain, inverse
+    replaced = {cp.von_neumann_entr, cp.quantum_rel_entr} & set(problem.atoms())
+    altered = bool(added[bounded[0]].any()) or (
+        bool(replaced) and any(map(approximated, [problem.objective, *problem.constraints]))
     )
+    return ConeData(fields, solver, order, bounded, altered, data, chain, inverse)
 
 
 def approximated(node: Any) -> bool:
     """Return whether cvxpy puts a quadrature in the place of an atom: an optimum is 3e-5 off with two nodes."""
     return bool(getattr(node, "quad_approx", ())) or any(map(approximated, node.args))
-
-
-def _approximate(problem: cp.Problem) -> bool:
-    atoms = {cp.von_neumann_entr, cp.quantum_rel_entr} & set(problem.atoms())
-    return bool(atoms) and any(map(approximated, [problem.objective, *problem.constraints]))
 
 
 @contextmanager

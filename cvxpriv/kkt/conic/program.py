@@ -75,12 +75,6 @@ class ConeProgram:
         """Absolute values of ``P``, ``A`` and ``A'``."""
         return abs(self.P), abs(self.A), abs(self.transposed)
 
-    @cached_property
-    def row_sizes(self) -> Array:
-        """The size of each row's coefficients and right-hand side."""
-        size = self.sizes[1]
-        return np.abs(self.b) + (size.max(axis=1).toarray().ravel() if size.nnz else 0.0)
-
     @property
     def unit(self) -> float:
         """The largest coefficient of the objective, or 1 where that is smaller or there is none."""
@@ -95,7 +89,9 @@ class ConeProgram:
 
     def block_sizes(self, x: Array) -> Array:
         """Return the size of the terms of each block's slack, one for each of `ConeLayout.names`."""
-        rows = self.sizes[1] @ np.abs(x) + self.row_sizes
+        size = self.sizes[1]
+        own = np.abs(self.b) + (size.max(axis=1).toarray().ravel() if size.nnz else 0.0)
+        rows = size @ np.abs(x) + own
         blocks: Array = np.maximum.reduceat(rows, self.layout.starts) if rows.size else rows
         return np.where(blocks > 0.0, blocks, 1.0)
 
@@ -197,24 +193,17 @@ def solved_by_clarabel(
         settings.verbose = False
         for name, value in SOLVERS["CLARABEL"].timed_options(tolerance).items():
             setattr(settings, name, value)
-        upper = sp.triu(P, format="csc")
-        solution = clarabel.DefaultSolver(upper, linear, A, b, _clarabel_cones(layout), settings).solve()
+        cones = [
+            *([clarabel.ZeroConeT(layout.zero)] if layout.zero else []),
+            *([clarabel.NonnegativeConeT(layout.nonneg)] if layout.nonneg else []),
+            *(clarabel.SecondOrderConeT(size) for size in layout.soc),
+            *(clarabel.PSDTriangleConeT(order) for order in layout.psd),
+            *(clarabel.ExponentialConeT() for _ in range(layout.exp)),
+            *(clarabel.GenPowerConeT(list(alpha), 1) for alpha in layout.power),
+        ]
+        solution = clarabel.DefaultSolver(sp.triu(P, format="csc"), linear, A, b, cones, settings).solve()
         return finite(solution.x, linear.size), finite(solution.z, len(b))
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException:  # it is not installed, or panics, which in a solver written in Rust is no Exception
         return None, None
-
-
-def _clarabel_cones(layout: ConeLayout) -> list[Any]:
-    """Return CLARABEL's cones for the rows of a program."""
-    import clarabel
-
-    return [
-        *([clarabel.ZeroConeT(layout.zero)] if layout.zero else []),
-        *([clarabel.NonnegativeConeT(layout.nonneg)] if layout.nonneg else []),
-        *(clarabel.SecondOrderConeT(size) for size in layout.soc),
-        *(clarabel.PSDTriangleConeT(order) for order in layout.psd),
-        *(clarabel.ExponentialConeT() for _ in range(layout.exp)),
-        *(clarabel.GenPowerConeT(list(alpha), 1) for alpha in layout.power),
-    ]

@@ -4,8 +4,6 @@ After a pass of PF Algorithm 1 comes a feasible Newton step (`interior`), superl
 where its step is infeasible or raises I(S;Y). States carry a leading axis of starts; every start moves on its own.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 
 from cvxpriv.numerics.arrays import Array, Flags, IntArray
@@ -14,24 +12,12 @@ from . import closed_form, interior
 from .closed_form import FLOOR, State
 from .interior import RISE, SHORTFALL, LineSearch, feasible_rows, is_feasible, rate_of, value_of
 
-Body = Callable[[State], State]
-Accelerator = Callable[[Body, State, int], State]
-
 _FIRST_DAMPING = 0.1
 _DAMPING = (1e-5, 10.0)
 _NEWTON_BELOW = 1e-2
 _NEAR = 1e-3
 _REST = 4
 _CHUNK = 4_000_000
-
-
-def interior_newton(p: Array, s: Array, target: float) -> Accelerator:
-    """A feasible Newton step after each pass (see :func:`advance`)."""
-
-    def accelerate(body: Body, state: State, iteration: int) -> State:
-        return advance(body(state), p, s, target)
-
-    return accelerate
 
 
 def advance(state: State, p: Array, s: Array, target: float) -> State:

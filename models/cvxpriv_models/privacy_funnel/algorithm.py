@@ -11,19 +11,30 @@ ccp        (q, u, r), w            the convex-concave procedure: one convex prob
 
 from collections.abc import Callable, Mapping
 
+import cvxpy as cp
 import numpy as np
 
 from cvxpriv.blocks.block import Block
-from cvxpriv.blocks.declaration import Constraint
+from cvxpriv.blocks.declaration import Declaration, Known
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.numerics.sizes import late
 from cvxpriv.schedules.history import Below
 from cvxpriv.schedules.steps import Accelerator, Invariant, Loop, Measure, Sweep
+from cvxpriv.solvers.chain import Solution
 
 from . import accelerated, closed_form, kkt, multiplier
 from .active_set import newton_on_the_face
-from .blocks import expectation, marginal, mechanism, posterior
-from .larger_blocks import convex_concave, mechanism_and_marginal, most_telling
+from .blocks import (
+    Constraints,
+    constrained,
+    convex_concave,
+    expectation,
+    marginal,
+    mechanism,
+    mechanism_and_marginal,
+    posterior,
+)
+from .cells import ROWS, Cells, rate_parameters
 from .problem import Problem
 
 #: Default of the largest number of passes per start.
@@ -35,17 +46,13 @@ PHASE_ONE = "phase one"
 #: Distance below the rate allowed for a start with constraints: a solver's accuracy.
 REACHED = 1e-9
 
-Constraints = tuple[tuple[str, Constraint], ...]
-
 
 def alternating_expectation_minimisation(problem: Problem, constraints: Constraints = ()) -> Sweep:
     """One pass of PF Algorithm 1."""
-    u = _constrained(mechanism, problem, constraints)  # and lambda, the root of G
+    u = constrained(mechanism, problem, constraints)  # and lambda, the root of G
     r = marginal(problem)
     w = posterior(problem)
-    q = expectation(
-        problem
-    )  # the paper's first block: initial_state solves it at the start, so the sequence is the same
+    q = expectation(problem)  # the paper's first block: each start is complete, so the sequence is the same
 
     def fused(state: Values) -> Values:
         return closed_form.iteration(dict(state), problem.p_x, problem.p_s_given_x, problem.target)
@@ -55,12 +62,12 @@ def alternating_expectation_minimisation(problem: Problem, constraints: Constrai
 
 def merged(problem: Problem, constraints: Constraints = ()) -> Sweep:
     """One pass with u and r in one block."""
-    return Sweep([expectation(problem), _constrained(mechanism_and_marginal, problem, constraints), posterior(problem)])
+    return Sweep([expectation(problem), constrained(mechanism_and_marginal, problem, constraints), posterior(problem)])
 
 
 def convex_concave_procedure(problem: Problem, constraints: Constraints = ()) -> Sweep:
     """One pass of the convex-concave procedure: only the rate constraint is replaced by its tangent."""
-    return Sweep([_constrained(convex_concave, problem, constraints), posterior(problem)])
+    return Sweep([constrained(convex_concave, problem, constraints), posterior(problem)])
 
 
 METHODS: Mapping[str, Callable[[Problem, Constraints], Sweep]] = {
@@ -96,13 +103,42 @@ def phase_one(problem: Problem, constraints: Constraints, limit: int = 100) -> L
     )
 
 
-def blocks(problem: Problem, constraints: Constraints = ()) -> dict[str, Block]:
-    """Return the model's blocks by name; those that design the mechanism carry the constraints."""
-    u, u_r, q_u_r = (
-        _constrained(make, problem, constraints) for make in (mechanism, mechanism_and_marginal, convex_concave)
+def most_telling(problem: Problem) -> Block:
+    """Phase one of a constrained funnel: maximise sum u log w, the tangent of I(X;Y) at the last w, over u.
+
+    I(X;Y) is convex in u, so that no step lowers it: alternated with the w block it climbs towards the rate.
+    """
+
+    def declare(alive: Cells) -> Declaration:
+        log_w = cp.Parameter(alive.count, name="log w")
+        u = cp.Variable(alive.count, name="u")
+        return Declaration(
+            objective=cp.Maximize(log_w @ u),
+            constraints={ROWS: alive.sums(1) @ u == problem.p_x, "u_ij >= 0": u >= 0},
+            variables={"u": u},
+            parameters={"log w": log_w},
+            mechanism=alive.expression(u, scale=1.0 / problem.p_x),
+            known=Known.of_table(problem.table),
+        )
+
+    def cells(view: Values) -> Cells:
+        return Cells(np.ones(view["log_w"].shape, dtype=bool))
+
+    def write(solution: Solution, view: Values) -> Values:
+        log_u = cells(view).log_spread(solution.values["u"])
+        return {"log_u": log_u, "log_r": closed_form.marginal(log_u[None])[0]}
+
+    return Block(
+        name="phase one",
+        reads=frozenset({"log_w"}),
+        writes=frozenset({"log_u", "log_r"}),
+        declare=declare,
+        parameters=lambda view: {"log w": rate_parameters(problem, view, cells(view))["log w"]},
+        embed=lambda point, at: {"u": np.exp(point["log_u"])[cells(at).mask]},
+        repair=lambda values, at: {"u": cells(at).normalised(values["u"], axis=1, to=problem.p_x)},
+        write=write,
+        structure=cells,
     )
-    every = (expectation(problem), u, marginal(problem), posterior(problem), u_r, q_u_r)
-    return {block.name: block for block in every}
 
 
 def measure(problem: Problem, constraints: Constraints = ()) -> Measure:
@@ -111,10 +147,11 @@ def measure(problem: Problem, constraints: Constraints = ()) -> Measure:
     Under constraints a residual can take a second: once time is over it is inf, not measured.
     """
     own = residuals_under(problem, constraints) if constraints else None
+    facts = problem.p_x, problem.p_s_given_x, problem.target
 
     def figures(state: Values) -> dict[str, Array]:
         if own is None:
-            residual = residuals_of(problem, state["log_u"], state["lam"]).largest
+            residual = kkt.residuals(state["log_u"], *facts, state["lam"]).largest
         else:
             residual = np.full(len(state["log_u"]), np.inf) if late() else own(state)
         return {
@@ -128,18 +165,7 @@ def measure(problem: Problem, constraints: Constraints = ()) -> Measure:
 
 def residuals_under(problem: Problem, constraints: Constraints) -> Callable[[Values], Array]:
     """Return what gives the KKT residual of each start under constraints."""
-    return _constrained(convex_concave, problem, constraints).own_residuals
-
-
-def residuals_of(problem: Problem, log_u: Array, lam: Array | None = None) -> kkt.FunnelResiduals:
-    """Return the residuals of mechanisms, (starts, |X|, |Y|), at the multipliers that make them least if not given."""
-    return kkt.residuals(log_u, problem.p_x, problem.p_s_given_x, problem.target, lam)
-
-
-def final_residuals(problem: Problem, log_u: Array, lam: Array, tol: float) -> kkt.FunnelResiduals:
-    """Return each start's residuals at its own multiplier, or at the best one where its own leaves more than `tol`."""
-    own = residuals_of(problem, log_u, lam)
-    return own if (met := own.largest <= tol).all() else residuals_of(problem, log_u, np.where(met, own.lam, np.nan))
+    return constrained(convex_concave, problem, constraints).own_residuals
 
 
 def invariants(problem: Problem) -> tuple[Invariant, ...]:
@@ -174,22 +200,13 @@ def invariants(problem: Problem) -> tuple[Invariant, ...]:
     )
 
 
-def initial_state(problem: Problem, log_u: Array) -> dict[str, Array]:
-    """Return the state at mechanisms given as log P(X, Y), (starts, |X|, |Y|), every other block solved for."""
-    return closed_form.complete(log_u, problem.p_s_given_x)
-
-
 def _acceleration(problem: Problem, method: str, accelerate: str, constraints: Constraints) -> Accelerator | None:
     if accelerate == "none":
         return None
     if constraints and accelerate == "auto":
-        block = _constrained(convex_concave, problem, constraints)
+        block = constrained(convex_concave, problem, constraints)
         return newton_on_the_face(problem, constraints, lambda view: block.residual(view, view).largest)
     if method != "aem":
         return None
-    return accelerated.interior_newton(problem.p_x, problem.p_s_given_x, problem.target)
-
-
-def _constrained(make: Callable[[Problem, bool], Block], problem: Problem, constraints: Constraints) -> Block:
-    block = make(problem, bool(constraints))
-    return block.constrained(constraints) if constraints else block
+    facts = problem.p_x, problem.p_s_given_x, problem.target
+    return lambda body, state, _: accelerated.advance(dict(body(state)), *facts)  # a Newton step after each pass

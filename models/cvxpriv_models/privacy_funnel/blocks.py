@@ -14,13 +14,15 @@ import cvxpy as cp
 import numpy as np
 
 from cvxpriv.blocks.block import Block
-from cvxpriv.blocks.declaration import Declaration
+from cvxpriv.blocks.declaration import Constraint, Declaration
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.solvers.chain import Solution
 
 from . import closed_form
 from .cells import RESOLUTION, Cells, joint_declaration, multiplier, rate_parameters, softmax
 from .problem import Problem
+
+Constraints = tuple[tuple[str, Constraint], ...]
 
 
 def expectation(problem: Problem) -> Block:
@@ -94,7 +96,7 @@ def _log_likelihood(
         v = cp.Variable(alive.count, name=name)
         return Declaration(
             objective=cp.Minimize(-cp.sum(cp.multiply(weight, cp.log(v)))),
-            constraints={f"columns of {name} sum to 1": alive.column_sums @ v == 1},
+            constraints={f"columns of {name} sum to 1": alive.sums(0) @ v == 1},
             variables={name: v},
             parameters={"weight": weight},
         )
@@ -175,3 +177,123 @@ def mechanism(problem: Problem, whole: bool = False) -> Block:
         structure=lambda view: prior(view)[1],
         direct=direct,
     )
+
+
+def mechanism_and_marginal(problem: Problem, whole: bool = False) -> Block:
+    """(u, r) block: minimise sum_ij u_ij (log u_ij - phi_ij - log r_j) over u and r together.
+
+    At its solution r is the column sum of u. There is no closed form: the block has only its DCP form.
+    """
+
+    def kernel(view: Values) -> tuple[Array, Cells]:
+        exponent = view["phi"] - view["phi"].max(axis=1, keepdims=True)
+        return np.exp(exponent), Cells((softmax(view["phi"] + view["log_r"]) >= RESOLUTION) | whole)
+
+    def declare(alive: Cells) -> Declaration:
+        scale = cp.Parameter(alive.count, nonneg=True, name="exp(phi)")
+        u = cp.Variable(alive.count, name="u")
+        r = cp.Variable(alive.columns.size, name="r")
+        return joint_declaration(
+            problem,
+            alive,
+            u,
+            objective=cp.sum(cp.rel_entr(u, cp.multiply(scale, alive.sums(0).T @ r))),
+            parameters={"exp(phi)": scale},
+            constraints={"sum_j r_j = 1": cp.sum(r) == 1},
+            variables={"r": r},
+        )
+
+    def parameters(view: Values) -> Values:
+        scale, alive = kernel(view)
+        return {"exp(phi)": np.maximum(scale[alive.mask], RESOLUTION**2), **rate_parameters(problem, view, alive)}
+
+    def with_marginal(u: Array, alive: Cells) -> Values:
+        return {"u": u, "r": alive.sums(0) @ u}
+
+    def repair(values: Values, view: Values) -> Values:
+        alive = kernel(view)[1]
+        return with_marginal(alive.normalised(values["u"], axis=1, to=problem.p_x), alive)
+
+    def write(solution: Solution, view: Values) -> Values:
+        log_u = kernel(view)[1].log_spread(solution.values["u"])
+        return {"log_u": log_u, "log_r": closed_form.marginal(log_u[None])[0], "lam": multiplier(solution)}
+
+    def embed(point: Values, at: Values) -> Values:
+        alive = kernel(at)[1]
+        return with_marginal(np.exp(point["log_u"])[alive.mask], alive)
+
+    return Block(
+        name="(u, r)",
+        reads=frozenset({"phi", "log_r", "log_w", "lam"}),
+        writes=frozenset({"log_u", "log_r", "lam"}),
+        declare=declare,
+        parameters=parameters,
+        embed=embed,
+        repair=repair,
+        write=write,
+        structure=lambda view: kernel(view)[1],
+    )
+
+
+def convex_concave(problem: Problem, whole: bool = False) -> Block:
+    """(q, u, r) block: minimise sum_jk T_kj log(T_kj / r_j), T = s u, over q, u and r together: the objective itself.
+
+    Only the rate constraint is replaced, by sum u log w >= R^ at the last w: this is the convex-concave procedure.
+    Columns of less than `RESOLUTION` stay empty, but for a row's only one. There is no closed form.
+    """
+    s = problem.p_s_given_x
+
+    def cells(view: Values) -> Cells:
+        u = np.exp(view["log_u"])
+        kept = (u >= RESOLUTION**2) & (u.sum(axis=0) >= RESOLUTION) | whole
+        # A symbol of X that hardly occurs may be alone in its column: a row needs a cell.
+        return Cells(kept | ~kept.any(axis=1, keepdims=True) & (u == u.max(axis=1, keepdims=True)))
+
+    def declare(alive: Cells) -> Declaration:
+        u = cp.Variable(alive.count, name="u")
+        r = alive.sums(0) @ u
+        joint = cp.vstack([alive.sums(0, row[alive.index[0]]) @ u for row in s if row.any()])
+        ones = np.ones((joint.shape[0], 1))
+        return joint_declaration(
+            problem,
+            alive,
+            u,
+            objective=cp.sum(cp.rel_entr(joint, ones @ cp.reshape(r, (1, alive.columns.size), order="C"))),
+            constraints={"u_ij >= 0": u >= 0},  # the objective's domain is s u >= 0, which is more
+        )
+
+    def write(solution: Solution, view: Values) -> Values:
+        log_u = cells(view).log_spread(solution.values["u"])
+        return {
+            "log_u": log_u,
+            "phi": closed_form.expectation(log_u[None], s)[0],
+            "log_r": closed_form.marginal(log_u[None])[0],
+            "lam": multiplier(solution),
+        }
+
+    return Block(
+        name="(q, u, r)",
+        reads=frozenset({"log_u", "log_w", "lam"}),
+        writes=frozenset({"log_u", "phi", "log_r", "lam"}),
+        declare=declare,
+        parameters=lambda view: rate_parameters(problem, view, cells(view)),
+        embed=lambda point, at: {"u": np.exp(point["log_u"])[cells(at).mask]},
+        repair=lambda values, at: {"u": cells(at).normalised(values["u"], axis=1, to=problem.p_x)},
+        write=write,
+        structure=cells,
+    )
+
+
+def blocks(problem: Problem, constraints: Constraints = ()) -> dict[str, Block]:
+    """Return the model's blocks by name; those that design the mechanism carry the constraints."""
+    u, u_r, q_u_r = (
+        constrained(make, problem, constraints) for make in (mechanism, mechanism_and_marginal, convex_concave)
+    )
+    every = (expectation(problem), u, marginal(problem), posterior(problem), u_r, q_u_r)
+    return {block.name: block for block in every}
+
+
+def constrained(make: Callable[[Problem, bool], Block], problem: Problem, constraints: Constraints) -> Block:
+    """Return a block under constraints, which keep all cells; without any, the block of the cells that weigh."""
+    block = make(problem, bool(constraints))
+    return block.constrained(constraints) if constraints else block

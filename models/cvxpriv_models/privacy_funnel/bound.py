@@ -242,12 +242,9 @@ class Prover:
         if utility(self.pricing.p_x, mechanism) < rate + ROOM:
             return None
         shown = self.pricing.verify(solved.duals, -VERIFIED_SHARE * gap, clock.over, solved.columns)
-        proof = self._proof(solved.duals, shown.least, shown.reason)
+        (lam, nu), lower = self.pricing.split(solved.duals), self.pricing.bound(solved.duals, shown.least)
+        proof = _Proof(lower, nu, lam, self.pricing.bound(solved.duals, 0.0), shown.reason)
         return (proof, mechanism) if self.leakage(mechanism) - proof.lower <= gap else None
-
-    def _proof(self, duals: Array, least: float, reason: str) -> _Proof:
-        lam, nu = self.pricing.split(duals)
-        return _Proof(self.pricing.bound(duals, least), nu, lam, self.pricing.bound(duals, 0.0), reason)
 
     def _generated(self, rate: float, gap: float, clock: Clock) -> tuple[_Proof, Array]:
         """Column generation at one rate: the better of its proof and the plain one, and its mechanism."""

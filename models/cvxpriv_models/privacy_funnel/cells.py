@@ -54,19 +54,16 @@ class Cells:
         """The columns that have a cell."""
         return np.flatnonzero(self.mask.any(axis=0))
 
-    @cached_property
-    def row_sums(self) -> sp.csr_array:
-        """The matrix that sums a vector of cells by rows, (rows, count)."""
-        return self._sums(axis=1, weight=np.ones(self.count))
+    def sums(self, axis: int, weight: Array | None = None) -> sp.csr_array:
+        """Return the matrix that sums a vector of cells along an axis, for each row, or each column that has a cell.
 
-    @cached_property
-    def column_sums(self) -> sp.csr_array:
-        """The matrix that sums a vector of cells by the columns that have one, (len(self.columns), count)."""
-        return self._sums(axis=0, weight=np.ones(self.count))[self.columns]
-
-    def weighted_column_sums(self, weight: Array) -> sp.csr_array:
-        """Return `column_sums` with each cell times the weight of its row, (len(self.columns), count)."""
-        return self._sums(axis=0, weight=weight[self.index[0]])[self.columns]
+        `weight`: A factor for each cell.
+        """
+        along: Any = self.index[1 - axis]
+        weight = np.ones(self.count) if weight is None else weight
+        shape = self.mask.shape[1 - axis], self.count
+        sums = sp.csr_array((weight, (along, np.arange(self.count))), shape=shape)
+        return sums if axis else sums[self.columns]
 
     def normalised(self, values: Array, *, axis: int, to: Array | float = 1.0) -> Array:
         """Scale a vector of cells so that its sums along `axis` are `to`; values below zero become tiny first.
@@ -93,10 +90,6 @@ class Cells:
         )
         return cp.reshape(spread @ vector, self.mask.shape, order="C")
 
-    def _sums(self, axis: int, weight: Array) -> sp.csr_array:
-        along: Any = self.index[1 - axis]
-        return sp.csr_array((weight, (along, np.arange(self.count))), shape=(self.mask.shape[1 - axis], self.count))
-
 
 RATE = "I(X;Y) >= R"
 ROWS = "sum_j u_ij = p_i"
@@ -117,7 +110,7 @@ def joint_declaration(
     needed = cp.Parameter(name="R^")
     return Declaration(
         objective=cp.Minimize(objective),
-        constraints={ROWS: alive.row_sums @ u == problem.p_x, RATE: log_w @ u >= needed, **(constraints or {})},
+        constraints={ROWS: alive.sums(1) @ u == problem.p_x, RATE: log_w @ u >= needed, **(constraints or {})},
         variables={"u": u, **(variables or {})},
         parameters={"log w": log_w, "R^": needed, **(parameters or {})},
         mechanism=alive.expression(u, scale=1.0 / problem.p_x),

@@ -14,9 +14,8 @@ from functools import cache
 
 import numpy as np
 
-from cvxpriv.bounds.cells import edge_pairs
 from cvxpriv.numerics.arrays import Array, IntArray
-from cvxpriv.numerics.simplex import simplex_grid
+from cvxpriv.numerics.simplex import edge_pairs, simplex_grid
 from cvxpriv.tables.information import entropy, mutual_information
 
 from . import closed_form

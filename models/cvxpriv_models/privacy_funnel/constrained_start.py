@@ -13,7 +13,7 @@ from cvxpriv.numerics.sizes import late, now
 from cvxpriv.schedules.history import Context
 
 from . import closed_form
-from .algorithm import Constraints
+from .blocks import Constraints
 from .bound import FunnelBound
 from .constrained_bound import ConstrainedBound, fitted
 from .constrained_pricing import most_told

@@ -103,7 +103,10 @@ def direction(at: Point, lam: Array, damping: Array, newton: Array, p: Array, s:
     inverse = _ColumnInverse(at, lam, damping, newton, s)
     by_rise, by_rate = inverse(at.rise), inverse(at.log_w)
     rows = np.stack([by_rise.sum(axis=-1) + p - at.u.sum(axis=-1), by_rate.sum(axis=-1)], axis=-1)
-    free, bound = np.moveaxis(_solve_scaled(inverse.schur(), rows), -1, 0)
+    matrix = inverse.schur()  # solved at a unit diagonal, regularised at the level of rounding
+    scale = 1.0 / np.sqrt(np.maximum(np.abs(np.einsum("bii->bi", matrix)), _TINY))
+    scaled = matrix * scale[:, :, None] * scale[:, None, :] + 1e-14 * np.eye(matrix.shape[-1])
+    free, bound = np.moveaxis(_solve_each(scaled, rows * scale[..., None]) * scale[..., None], -1, 0)
     lift = by_rate - inverse(np.broadcast_to(bound[..., None], at.u.shape))
     flat = inverse(np.broadcast_to(free[..., None], at.u.shape)) - by_rise
     slack = over_cells(at.u, at.log_w) - target
@@ -151,13 +154,6 @@ class _ColumnInverse:
             total -= likely[:, None] * (self._felt @ np.swapaxes(self._felt * seen, 1, 2))
         total[:, rows, rows] += self._diagonal.sum(axis=-1)
         return total
-
-
-def _solve_scaled(matrix: Array, right: Array) -> Array:
-    """Solve per start, scaled to a unit diagonal and regularised at the level of rounding."""
-    scale = 1.0 / np.sqrt(np.maximum(np.abs(np.einsum("bii->bi", matrix)), _TINY))
-    scaled = matrix * scale[:, :, None] * scale[:, None, :] + 1e-14 * np.eye(matrix.shape[-1])
-    return np.asarray(_solve_each(scaled, right * scale[..., None]) * scale[..., None])
 
 
 def _solve_each(matrix: Array, right: Array) -> Array:
@@ -228,7 +224,10 @@ class LineSearch:
         best, value, length = self._at.u.copy(), self._before.copy(), np.zeros(len(newton))
         fall = 1e-4 * np.minimum(self._towards.slope, 0.0)
         todo = np.flatnonzero(self._usable)
-        for tried in self._shorter(newton):
+        # Lengths to try in turn: 1, then geometric from where no cell dies; 0 where too short.
+        powers = np.where(newton > 0.0, 0.25, 0.5) ** np.arange(_HALVINGS)[:, None]
+        ladder = np.concatenate([np.ones((1, len(newton))), np.clip(self._room, 0.1, 0.5) * powers])
+        for tried in np.where(ladder >= _SHORTEST * self._room, ladder, 0.0):
             todo = todo[tried[todo] > 0.0]
             if not todo.size:
                 break
@@ -247,12 +246,6 @@ class LineSearch:
             work = work[good]
             best[work], value[work], length[work] = u[good], reached[good], longer
         return best, length, length > 0.0
-
-    def _shorter(self, newton: Array) -> Array:
-        """Lengths to try in turn, (tries, B): 1, then geometric from where no cell dies; 0 where too short."""
-        powers = np.where(newton > 0.0, 0.25, 0.5) ** np.arange(_HALVINGS)[:, None]
-        ladder = np.concatenate([np.ones((1, len(newton))), np.clip(self._room, 0.1, 0.5) * powers])
-        return np.where(ladder >= _SHORTEST * self._room, ladder, 0.0)
 
     def _trial(self, work: IntArray, length: Array) -> tuple[Array, Array, Flags]:
         """u + length d, the slack spent again along -lift: the new u, its value, and whether it is feasible."""

@@ -21,6 +21,7 @@ import numpy as np
 
 from cvxpriv.numerics.arrays import Array, worst
 from cvxpriv_models.privacy_funnel import closed_form
+from cvxpriv_models.privacy_funnel.problem import Problem
 
 _TINY = float(np.finfo(np.float64).tiny)
 _SEARCHES = 80
@@ -91,6 +92,13 @@ def residuals(log_u: Array, p: Array, s: Array, target: float, lam: Array | None
     stationarity, _ = _stationarity(u, rise, log_w, chosen)
     rows = np.abs(u.sum(axis=-1) - p).max(axis=-1)
     return FunnelResiduals(stationarity, chosen * np.abs(excess), np.maximum(np.maximum(-excess, 0.0), rows), chosen)
+
+
+def final_residuals(problem: Problem, log_u: Array, lam: Array, tol: float) -> FunnelResiduals:
+    """Return each start's residuals at its own multiplier, or at the best one where its own leaves more than `tol`."""
+    facts = problem.p_x, problem.p_s_given_x, problem.target
+    own = residuals(log_u, *facts, lam)
+    return own if (met := own.largest <= tol).all() else residuals(log_u, *facts, np.where(met, own.lam, np.nan))
 
 
 def best_multiplier(u: Array, rise: Array, log_w: Array, excess: Array) -> Array:

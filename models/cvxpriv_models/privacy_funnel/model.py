@@ -36,6 +36,7 @@ from cvxpriv.tables.arrays import given_count
 from cvxpriv.tables.joint import JointTable
 
 from . import algorithm, closed_form, optimum
+from .blocks import Constraints, blocks
 from .bound import FunnelBound, Prover, unsearched
 from .cells import Cells
 from .constrained_bound import ConstrainedBound, bound_under
@@ -182,7 +183,7 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
 
     def blocks(self) -> dict[str, Block]:
         """Return every block of the model by name, with the constraints added so far."""
-        return algorithm.blocks(self.problem, self.constraints)
+        return blocks(self.problem, self.constraints)
 
     @declared
     def solve(
@@ -424,12 +425,12 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         return FunnelRun.opened(document, path)
 
     @classmethod
-    def of_problem(cls, problem: Problem, constraints: algorithm.Constraints) -> Self:
+    def of_problem(cls, problem: Problem, constraints: Constraints) -> Self:
         model = super().of_problem(problem, constraints)
         model._usual_size = problem.size_y == usual_size(problem.p_x.size, constraints)
         return model
 
-    def _with(self, constraints: algorithm.Constraints) -> Self:
+    def _with(self, constraints: Constraints) -> Self:
         other = super()._with(constraints)
         if self._usual_size:
             other.problem = replace(self.problem, size_y=usual_size(self.problem.p_x.size, constraints))

@@ -34,6 +34,7 @@ from . import algorithm, closed_form
 from .bound import Clock, FunnelBound
 from .columns import mechanism_of, mixed_to_rate, utility
 from .interior import feasible_rows
+from .kkt import final_residuals
 from .pricing import FunnelPricing
 from .problem import Problem
 
@@ -96,7 +97,7 @@ def polished(
     while log_u is not None:
         large = log_u.size > MOST_CELLS
         wanted = np.inf if large else tol
-        own = algorithm.final_residuals(problem, log_u, np.array([found.certificate.lam]), wanted)
+        own = final_residuals(problem, log_u, np.array([found.certificate.lam]), wanted)
         stationary = own.largest[0] <= wanted
         state, context = settled(problem, engine, log_u, own.lam) if stationary else polish(log_u)
         done = large or context.reports[algorithm.LOOP].converged[0] or context.ended

@@ -17,11 +17,11 @@ from functools import cached_property
 
 import numpy as np
 
-from cvxpriv.bounds.cells import edge_pairs
 from cvxpriv.bounds.columns import Clock, Priced, Verified
 from cvxpriv.bounds.master import Master
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array, IntArray
+from cvxpriv.numerics.simplex import edge_pairs
 from cvxpriv.tables.information import entropy
 
 from .columns import SMALL_X, Solved, first_columns, joint_newton, on_all_symbols

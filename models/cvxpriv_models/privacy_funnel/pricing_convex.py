@@ -12,8 +12,8 @@ sum d = 0, and then lies above its tangent at Y, whose least value over the cell
 
 import numpy as np
 
-from cvxpriv.bounds.cells import edge_pairs
 from cvxpriv.numerics.arrays import Array, Flags, IntArray
+from cvxpriv.numerics.simplex import edge_pairs
 
 from .pricing_search import TINY
 
@@ -147,7 +147,11 @@ def bends_down(t: Array, posteriors: Array, a: Array, spread: Array | None, lam:
             direction = _direction(form[:, :, falling], pivot)
             own = None if spread is None else spread[:, :, falling]
             done[falling] = _falls(a[:, :, falling], low[:, falling], high[:, falling], lam, direction, own)
-        _factorised(form, pivot)
+        for i in range(pivot + 1, len(form)):  # multipliers below the pivot; to the right what is left of the matrix
+            form[i, pivot] = form[i, pivot] / form[pivot, pivot]
+        for i in range(pivot + 1, len(form)):
+            for j in range(pivot + 1, i + 1):
+                form[i, j] -= form[i, pivot] * form[j, pivot] * form[pivot, pivot]
     return done
 
 
@@ -190,15 +194,6 @@ def _falls(a: Array, low: Array, high: Array, lam: float, d: Array, spread: Arra
     moved = d if spread is None else np.einsum("xin,in->xn", spread, d)
     fall = np.maximum(np.abs(moved) - 1e-14 * length, 0.0) ** 2 / np.maximum(high, FLOOR)
     return np.asarray(rise.sum(axis=0) * (1.0 + RELATIVE) < lam * fall.sum(axis=0) * (1.0 - RELATIVE))
-
-
-def _factorised(form: Array, pivot: int) -> None:
-    """One step of LDL': below the pivot stand the multipliers, to the right what is left of the matrix."""
-    for i in range(pivot + 1, len(form)):
-        form[i, pivot] = form[i, pivot] / form[pivot, pivot]
-    for i in range(pivot + 1, len(form)):
-        for j in range(pivot + 1, i + 1):
-            form[i, j] -= form[i, pivot] * form[j, pivot] * form[pivot, pivot]
 
 
 def _direction(form: Array, pivot: int) -> Array:

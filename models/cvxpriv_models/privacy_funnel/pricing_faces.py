@@ -29,9 +29,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import xlogy
 
-from cvxpriv.bounds.cells import bisect, parts_of_unit
 from cvxpriv.bounds.columns import OUT_OF_TIME, Clock, Verified
 from cvxpriv.numerics.arrays import Array, Flags, IntArray
+from cvxpriv.numerics.simplex import bisect, parts_of_unit
 from cvxpriv.tables.information import entropy
 
 from .pricing_convex import FLOOR, above_tangents, bends_down, may_be_together
@@ -75,13 +75,6 @@ class _Cells:
 
     def part(self, some: Flags | slice) -> _Cells:
         return _Cells(self.symbols[:, some], self.corners[:, :, some])
-
-    @classmethod
-    def of(cls, faces: IntArray) -> _Cells:
-        """Whole faces, (F, n), cut already where they are few."""
-        size, count = faces.shape
-        parts = 1 << max(0, (FEW // count).bit_length() - 1)
-        return cls(np.repeat(faces, parts, axis=1), np.tile(parts_of_unit(size, parts), count))
 
     def cut(self) -> _Cells:
         """Return the halves, and those of few cells again: a few cost as much time as one."""
@@ -154,8 +147,10 @@ class _Queue:
             if self._together is not None:
                 pairs = itertools.combinations(range(self.size), 2)
                 faces = faces[:, np.logical_and.reduce([self._together[faces[i], faces[j]] for i, j in pairs])]
-            if faces.shape[1]:
-                blocks.append(_Cells.of(faces))
+            if count := faces.shape[1]:
+                parts = 1 << max(0, (FEW // count).bit_length() - 1)  # whole faces are cut already where they are few
+                corners = np.tile(parts_of_unit(self.size, parts), count)
+                blocks.append(_Cells(np.repeat(faces, parts, axis=1), corners))
                 break
         if len(blocks) <= 1:
             return blocks[0] if blocks else None
@@ -251,24 +246,20 @@ class _Search:
 
     def _above_tangent(self, batch: _Batch) -> Flags:
         """Test C; Newton points below the level are kept, and their cells given up."""
-        points = None if self.known is None else self._known_points(batch.cells, self.known)
+        points = None
+        if self.known is not None:  # the known posterior on the face of each cell, else the cell's middle
+            points = batch.cells.corners.mean(axis=0)
+            faces = (1 << batch.cells.symbols).sum(axis=0)
+            for column in self.known.T:
+                support = np.flatnonzero(column)
+                if len(support) == len(points):
+                    points[:, faces == (1 << support).sum()] = column[support, None]
         cells, least, points = above_tangents(batch.cells.corners, batch.t, batch.a, self.lam, batch.nu, points)
         done = np.zeros(batch.cells.count, dtype=bool)
         done[cells[least >= self.level + self.margin]] = True
         below = np.flatnonzero(~done[cells])
         done[cells[below]] = self._keep(batch, cells[below], points[:, below], least[below])
         return done
-
-    @staticmethod
-    def _known_points(cells: _Cells, known: Array) -> Array:
-        """The known posterior on the face of each cell, else the cell's middle, (F, n)."""
-        points: Array = cells.corners.mean(axis=0)
-        faces = (1 << cells.symbols).sum(axis=0)
-        for column in known.T:
-            support = np.flatnonzero(column)
-            if len(support) == len(points):
-                points[:, faces == (1 << support).sum()] = column[support, None]
-        return points
 
     def _above(self, batch: _Batch) -> Flags:
         """Test V; posteriors below the level are found on the way, and their cells given up."""

@@ -28,14 +28,15 @@ from cvxpriv.runs.mechanism_run import Beside, MechanismRun, restored
 from cvxpriv.runs.saved import decoded
 from cvxpriv.tables.documents import table_of
 
-from . import algorithm, closed_form, optimum
+from . import closed_form, optimum
+from .blocks import blocks
 from .bound import Clock, FunnelBound
 from .column_constraints import ColumnConstraints
 from .constrained_pricing import ConstrainedPricing
 from .costed_certificates import stated_by
 from .costed_pricing import Costs
 from .facts import funnel_facts
-from .kkt import PointResiduals
+from .kkt import PointResiduals, final_residuals
 from .pricing import FunnelPricing
 from .problem import Problem
 
@@ -97,12 +98,12 @@ class FunnelRun(MechanismRun[Problem, Settings]):
         if self.constraints:
             return self.blocks()[self.whole].residual(self.state, self.state)
         log_u, lam = self.state["log_u"][None], self.state["lam"][None]
-        usual = algorithm.final_residuals(self.problem, log_u, lam, self.settings.tol).of(0)
+        usual = final_residuals(self.problem, log_u, lam, self.settings.tol).of(0)
         lower = None if self.bound is None else self.bound.lower
         return replace(usual, free=optimum.free_symbol(self.problem, self.mechanism, lower))
 
     def blocks(self) -> dict[str, Block]:
-        found = algorithm.blocks(self.problem, self.constraints)
+        found = blocks(self.problem, self.constraints)
         if self.bound is None:
             return found
         joint = self.problem.p_x[:, None] * self.bound.mechanism

@@ -25,11 +25,12 @@ from cvxpriv.tables.arrays import given_mechanisms
 from cvxpriv.tables.information import mutual_information
 
 from . import algorithm, closed_form, optimum
-from .algorithm import Constraints
 from .baselines import agglomerative, quickly_merged
+from .blocks import Constraints
 from .bound import FunnelBound
 from .columns import tilted_to_rate
 from .constrained_pricing import most_told
+from .kkt import final_residuals
 from .problem import Problem
 from .run import FunnelRun, Settings
 from .starts import feasible_starts, softened
@@ -92,7 +93,7 @@ class Passes:
 
     def __call__(self, log_u: Array) -> tuple[Values, Context]:
         context = Context(self.engine, History(), self.callback, starts=np.arange(len(log_u)))
-        state: Values = algorithm.initial_state(self.problem, log_u)
+        state: Values = closed_form.complete(log_u, self.problem.p_s_given_x)
         if self.constraints:
             state = _inside(self.problem, self.constraints, state, context)
         return run(self.loop, state, context), context
@@ -129,7 +130,7 @@ def best_run(
         residual = np.full(len(leakage), np.inf)
         residual[some] = algorithm.residuals_under(problem, constraints)(take(state, some))
     else:
-        residual = algorithm.final_residuals(problem, state["log_u"], state["lam"], settings.tol).largest
+        residual = final_residuals(problem, state["log_u"], state["lam"], settings.tol).largest
     near = np.flatnonzero(leakage <= leakage.min() + SAME_LEAKAGE)
     near = near[residual[near].argsort(kind="stable")]
     if not constraints:
@@ -224,7 +225,9 @@ def _inside(problem: Problem, constraints: Constraints, state: Values, context: 
         if not stuck.size:
             break
         again = run(
-            climb, algorithm.initial_state(problem, np.repeat(log_u, stuck.size, axis=0)[: stuck.size]), context
+            climb,
+            closed_form.complete(np.repeat(log_u, stuck.size, axis=0)[: stuck.size], problem.p_s_given_x),
+            context,
         )
         told = max(told, float(closed_form.utility(again["log_u"]).max()))
         reached = put(reached, stuck, again)

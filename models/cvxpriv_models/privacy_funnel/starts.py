@@ -107,26 +107,24 @@ def softened(p: Array, rate: float, sharp: Array) -> Array:
 
 
 def _blend(p: Array, rate: float, sharp: Array, soft: Array) -> Array:
-    share = _largest_share(p, rate, sharp, soft)
-    rows = (1.0 - share) * sharp + share * soft
-    return np.asarray(np.maximum(np.log(np.maximum(p[:, None] * rows, _TINY)), FLOOR))
+    """Mix in the largest part of the soft mechanism, t, with I(X;Y) >= R; return log u.
 
-
-def _largest_share(p: Array, rate: float, sharp: Array, soft: Array) -> float:
-    """Bisect t for I(X;Y) >= R: I is convex in t, at least R at t = 0, so the feasible t from 0 on are an interval."""
+    I is convex in t and at least R at t = 0, so the feasible t from 0 on are an interval: bisection finds its end.
+    """
 
     def told(t: float) -> float:
         return mutual_information(p[:, None] * ((1.0 - t) * sharp + t * soft))
 
-    if told(0.0) <= rate + _ROUNDING and rate > 0.0:
-        return 0.0
-    if told(1.0) >= rate:
-        return 1.0
     low, high = 0.0, 1.0
-    for _ in range(BISECTIONS):
+    if told(0.0) <= rate + _ROUNDING and rate > 0.0:
+        high = 0.0
+    elif told(1.0) >= rate:
+        low = 1.0
+    for _ in range(BISECTIONS if low < high else 0):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if told(middle) >= rate else (low, middle)
-    return low
+    rows = (1.0 - low) * sharp + low * soft
+    return np.asarray(np.maximum(np.log(np.maximum(p[:, None] * rows, _TINY)), FLOOR))
 
 
 def _masses(labels: Labels, p: Array, size_y: int) -> Array:

@@ -155,12 +155,8 @@ def _project_curved(v: Array) -> Array:
 
     rho = increasing_root(equation, low, high, start=np.clip(0.5, low, high))
     s, sigma, _ = _rays(rho, x, y)
-    return _assemble(rho, np.maximum(s, 0.0), np.maximum(sigma, 0.0), z)
-
-
-def _assemble(rho: Array, s: Array, sigma: Array, z: Array) -> Array:
-    """The primal ray, third entry first where ``exp(rho)`` would magnify an error of ``s``."""
-    with np.errstate(all="ignore"):
+    s, sigma = np.maximum(s, 0.0), np.maximum(sigma, 0.0)
+    with np.errstate(all="ignore"):  # the third entry first where exp(rho) would magnify an error of s
         steep = rho > 1.0
         third = np.where(steep, z + sigma * np.exp(-np.where(steep, rho, 0.0)), 0.0)
         s = np.where(steep, np.maximum(third, 0.0) * np.exp(-np.where(steep, rho, 0.0)), s)

@@ -113,9 +113,6 @@ class ConeLayout:
     @cached_property
     def families(self) -> tuple[Family, ...]:
         """Equal cones gathered, so that each kind and size costs one vectorised call."""
-        return tuple(self._gather())
-
-    def _gather(self) -> Iterator[Family]:
         start = 0
         groups: dict[tuple[str, int], tuple[list[int], list[int]]] = {}
         for kind, number, size in self._sizes():
@@ -123,8 +120,10 @@ class ConeLayout:
             numbers.append(number)
             offsets.append(start)
             start += size
-        for (kind, size), (numbers, offsets) in groups.items():
-            yield self._family(kind, tuple(numbers), np.array(offsets)[:, None] + np.arange(size))
+        return tuple(
+            self._family(kind, tuple(numbers), np.array(offsets)[:, None] + np.arange(size))
+            for (kind, size), (numbers, offsets) in groups.items()
+        )
 
     def _family(self, kind: str, numbers: tuple[int, ...], rows: np.ndarray) -> Family:
         if kind == "power":
