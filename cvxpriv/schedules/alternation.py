@@ -121,6 +121,8 @@ def usual_price(problem: cp.Problem, start: Values) -> float:
     """
     random, moves = np.random.default_rng(0), []
     loose = [one.expr for one in problem.constraints if not one.is_dcp() and hasattr(one, "expr")]
+    if not loose:
+        return SHARE
     for look in range(LOOKS + 1):
         placed(
             problem,
@@ -130,11 +132,12 @@ def usual_price(problem: cp.Problem, start: Values) -> float:
             },
         )
         found = [problem.objective.args[0], *loose]
-        moves.append(np.concatenate([np.ravel(np.nan if one.value is None else one.value) for one in found]))
+        with np.errstate(all="ignore"):  # a look may leave the domain of an atom
+            moves.append(np.concatenate([np.ravel(np.nan if one.value is None else one.value) for one in found]))
     shapes = {one.size for one in moves}
     away = np.abs(np.array(moves[1:]) - moves[0]) if len(shapes) == 1 else np.full((1, 1), np.nan)
     away = away[np.isfinite(away).all(axis=1)]
-    if not loose or not away.size:
+    if not away.size:
         return SHARE
     objective, constraints = float(np.median(away[:, 0])), float(np.median(away[:, 1:]))
     return SHARE * objective / constraints if objective > 0.0 and constraints > 0.0 else SHARE

@@ -206,6 +206,7 @@ def test_the_default_price_follows_the_scale_of_objective_and_constraints(scale:
     assert run.starts["objective"].to_numpy() / scale == pytest.approx(-np.linalg.norm(c), abs=1e-4)
 
 
+@pytest.mark.filterwarnings("error")  # a look that leaves the domain of an atom is no news
 def test_the_default_price_is_a_number_whatever_moves() -> None:
     x, start = cp.Variable(2, name="x"), {"x": np.ones(2)}
     apart = cp.norm(x) >= 1
