@@ -165,9 +165,9 @@ def local_gap(problem: Problem, state: Values, constraints: Constraints = ()) ->
     """Return an upper bound of F* - F of (10) at a state's mechanism and posterior.
 
     Without constraints the bound comes from tangents of F (`kkt.joint_gap`), or, where that is loose because a solver's
-    point has inaccurate derivatives, from the certified maximum of F. With constraints it is the bound that a solver's
-    dual, made exactly feasible, certifies; where no solver's dual can be, that without constraints, which holds and is
-    loose.
+    point has inaccurate derivatives, from the certified maximum of F. With constraints it is the best bound that a
+    solver's dual, made exactly feasible, certifies; where no solver's dual can be, that without constraints, which
+    holds and is loose.
 
     `state`: The state of one start.
     """
@@ -176,12 +176,15 @@ def local_gap(problem: Problem, state: Values, constraints: Constraints = ()) ->
         return tangents if tangents <= CERTIFIED else min(tangents, _to_maximum(problem, state))
     case = case_of_block(joint(problem).constrained(constraints), state)
     stated = case.declare().problem
-    for name in capable(stated, ASKED)[0]:
+    least = tangents
+    for name in capable(stated, ASKED)[0]:  # the dual of a solver that fails may be feasible, and far from the best
         solution = solve_conic(stated, name, solver_spec(name).full_options(None, {}))
         bound = solution.lower_bound.value
         if bound is not None:
-            return float(solution.program.user_value(bound) - problem.objective(state["mechanism"]))
-    return tangents
+            least = min(least, float(solution.program.user_value(bound) - problem.objective(state["mechanism"])))
+        if least <= CERTIFIED:
+            break
+    return least
 
 
 def _to_maximum(problem: Problem, state: Values) -> float:
