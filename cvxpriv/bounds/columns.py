@@ -13,8 +13,9 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from cvxpriv.bounds.master import Master, MasterPoint
+from cvxpriv.bounds.pool import Pool, parts
 from cvxpriv.errors import SolverFailure
-from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.arrays import Array, Flags
 
 Clock: TypeAlias = Callable[[], bool]
 """A clock that returns True once the time is over."""
@@ -94,9 +95,6 @@ MOST_IDLE = 5
 """Number of idle passes in a row after which local pricing gives way to verification; ten times as many mean that
 rounding has won."""
 
-AT_ONCE = 500
-"""Columns whose reduced costs are computed at once."""
-
 IN_USE = 1e-12
 """Weight below which a column is not in use."""
 
@@ -130,16 +128,21 @@ class Generation:
 
     def __init__(self, pricing: Pricing, master: Master, columns: Array) -> None:
         self.pricing, self.master = pricing, master
-        self.columns, self._kept = np.zeros((columns.shape[0], 0)), columns.shape[1]
+        self.pool, self._kept = Pool.of(columns[:, :0]), columns.shape[1]
         self._proposed: Array | None = None
         self._solved = False
         self.add(columns)
 
     def add(self, columns: Array) -> None:
         """Add columns, (symbols, n), to the master; a few at once, since their rows are as large as they are."""
-        for first in range(0, columns.shape[1], AT_ONCE):
-            self.master.add(*self.pricing.rows(columns[:, first : first + AT_ONCE]))
-        self.columns = np.concatenate([self.columns, columns], axis=1)
+        for part in parts(*columns.shape):
+            self.master.add(*self.pricing.rows(columns[:, part]))
+        self.pool = self.pool.joined(Pool.of(columns))
+
+    def drop(self, useless: Flags) -> None:
+        """Remove the columns that a mask marks."""
+        self.master.drop(useless)
+        self.pool = self.pool.kept(~useless)
 
     def run(
         self,
@@ -162,14 +165,14 @@ class Generation:
         """
         least = IDLE_SHARE * gap
         best, best_duals, reason, last = -np.inf, np.zeros(0), "", np.inf
-        idle, self._proposed, held = 0, None, np.zeros((0, 0))
+        idle, self._proposed, held = 0, None, Pool.of(np.zeros((0, 0)))
         try:
             while True:
-                if held is not self.columns:
+                if held is not self.pool:
                     try:
-                        point, held = self.master.solve(), self.columns
+                        point, held = self.master.solve(), self.pool
                     except SolverFailure as failure:
-                        if not held.size:
+                        if not held.symbols:
                             raise
                         reason = str(failure)
                         break
@@ -208,22 +211,22 @@ class Generation:
                 self.add(shown.columns)
         except KeyboardInterrupt:
             reason, point = INTERRUPTED, self._solved_again()
-            held = self.columns
+            held = self.pool
         if best == -np.inf and reason:  # a bound that costs little: what the search says before it starts
             shown = self.pricing.verify(point.duals, -gap, lambda: True)
             best, best_duals = self.pricing.bound(point.duals, shown.least), point.duals
         used = point.weights > IN_USE
-        return Generated(point.value, best, best_duals, held[:, used], point.weights[used], reason)
+        return Generated(point.value, best, best_duals, held.taken(used), point.weights[used], reason)
 
     def _solved_again(self) -> MasterPoint:
         """Return the master's solution over the known columns, wherever an interrupt fell."""
-        self.master.drop(np.arange(self.master.size) >= self.columns.shape[1])
-        self.columns = self.columns[:, : self.master.size]
+        self.master.drop(np.arange(self.master.size) >= self.pool.size)
+        self.pool = self.pool.kept(np.arange(self.pool.size) < self.master.size)
         return self.master.solve()
 
     def _improve(self, point: MasterPoint, duals: Array, gap: float) -> bool:
         """Price locally; return whether columns were added."""
-        found = self.pricing.search(duals, self.columns[:, point.weights > IN_USE], -LOCAL_SHARE * gap)
+        found = self.pricing.search(duals, self.pool.taken(point.weights > IN_USE), -LOCAL_SHARE * gap)
         self._proposed = self._proposed if found.duals is None else found.duals
         self._solved = found.solved
         if not found.columns.shape[1]:
@@ -239,11 +242,9 @@ class Generation:
         if self.master.size <= min(MOST_COLUMNS + PER_ROW * size, max(LARGE_POOL, LARGE_PER_ROW * size)):
             return
         reduced = np.empty(self.master.size)
-        for first in range(0, len(reduced), AT_ONCE):  # the rows of all columns would be the most memory of a search
-            part = slice(first, first + AT_ONCE)
-            costs, rows = self.pricing.rows(self.columns[:, part])
+        for part in parts(self.pool.symbols, len(reduced)):  # all rows would be the most memory of a search
+            costs, rows = self.pricing.rows(self.pool.taken(part))
             reduced[part] = costs - point.duals @ rows
         useless = (reduced > np.median(reduced)) & (point.weights <= IN_USE)
         useless[: self._kept] = False
-        self.master.drop(useless)
-        self.columns = self.columns[:, ~useless]
+        self.drop(useless)

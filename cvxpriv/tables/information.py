@@ -85,7 +85,8 @@ def mutual_information(joint: Array, axis: tuple[int, int] | None = None) -> flo
     p_first = joint.sum(axis=second, keepdims=True)
     p_second = joint.sum(axis=first, keepdims=True)
     conditional = np.divide(joint, p_second, out=np.zeros_like(joint, dtype=np.float64), where=p_second > 0)
-    terms: Array = p_second * rel_entr(conditional, p_first)
+    terms: Array = rel_entr(conditional, p_first, out=conditional)
+    terms *= p_second
     # Rounding can leave -1e-17 for independent variables; the exact value is never negative.
     information = np.maximum(terms.sum(axis=(first, second)), 0.0)
     return float(information) if axis is None else np.asarray(information)

@@ -20,7 +20,7 @@ from scipy.optimize import linprog, minimize
 from scipy.special import xlogy
 
 from cvxpriv import datasets
-from cvxpriv.bounds import columns
+from cvxpriv.bounds import columns, pool
 from cvxpriv.bounds.columns import Generation
 from cvxpriv.certify import crosscheck
 from cvxpriv.errors import DataError, ModelError
@@ -609,7 +609,7 @@ def test_a_large_pool_is_priced_in_parts_and_only_columns_that_cost_most_leave(m
     costs, rows = pricing.rows(pricing.first)
     point = generation.master.solve()
     reduced, sizes, whole = costs - point.duals @ rows, list[int](), pricing.rows
-    monkeypatch.setattr(columns, "AT_ONCE", 7)
+    monkeypatch.setattr(pool, "CELLS_AT_ONCE", 7 * 12)
     monkeypatch.setattr(columns, "MOST_COLUMNS", 0)
     monkeypatch.setattr(columns, "PER_ROW", 0)
     monkeypatch.setattr(pricing, "rows", lambda part: (sizes.append(part.shape[1]), whole(part))[1])
@@ -618,7 +618,7 @@ def test_a_large_pool_is_priced_in_parts_and_only_columns_that_cost_most_leave(m
     assert sum(sizes) == len(reduced)
     kept = (reduced <= np.median(reduced)) | (point.weights > columns.IN_USE)
     kept[:12] = True  # the first columns keep the program feasible
-    np.testing.assert_array_equal(generation.columns, pricing.first[:, kept])
+    np.testing.assert_array_equal(generation.pool.taken(slice(None)), pricing.first[:, kept])
     assert generation.master.solve().value == pytest.approx(point.value, abs=ROUNDING)
 
 
@@ -642,5 +642,5 @@ def test_the_first_merged_pairs_of_a_large_table_are_those_that_save_most_leakag
 def test_a_large_search_that_proves_nothing_does_not_hold_its_first_columns_twice() -> None:
     joint = table(10, 320, seed=1)
     prover = Prover(joint)
-    assert 320 + 1 + 3 * 160 <= prover.generation.columns.shape[1] <= 320 + 1 + 3 * 320
+    assert 320 + 1 + 3 * 160 <= prover.generation.pool.size <= 320 + 1 + 3 * 320
     assert "first" not in vars(prover.pricing)

@@ -180,6 +180,16 @@ def test_a_pass_whose_cells_have_died_is_the_same_alone_in_a_batch_and_searched_
         np.testing.assert_allclose(together[key], whole[key], rtol=1e-9, atol=1e-8)
 
 
+def test_a_pass_does_not_depend_on_the_order_in_which_memory_holds_its_cells():
+    p, s, rate = problem(rows=70, seed=6, fraction=0.9)
+    state, target = passes(p, s, rate, 71, 1, 40)
+    turned = {key: np.asfortranarray(value) for key, value in state.items()}
+    usual, after = (closed_form.iteration(one, p, s, target) for one in (state, turned))
+    assert closed_form._heavy(turned["log_u"]) is not None  # the search on the cells that weigh
+    for key in ("log_u", "log_r", "log_w", "phi", "lam"):
+        np.testing.assert_allclose(after[key], usual[key], rtol=1e-9, atol=1e-8)
+
+
 def test_a_search_on_few_cells_that_leads_nowhere_leaves_the_guess():
     base, log_w, p = np.zeros((2, 3)), -np.ones((2, 3)), np.array([0.4, 0.6])
     assert multiplier._root_of_few(base, log_w, 0.3, p, -1.0, np.array([0, 1])) == 0.3  # a row without a cell

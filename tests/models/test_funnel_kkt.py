@@ -9,6 +9,8 @@ import pytest
 from cvxpriv_models.privacy_funnel import accelerated, closed_form, interior, kkt, starts
 from hypothesis import given, settings, strategies as st
 
+from cvxpriv.bounds import pool
+
 REACHED = 1e-7  # what a run has to reach, in nats
 EXACT = 1e-12  # rounding of sums of some hundred terms of size 1
 
@@ -61,13 +63,25 @@ def deterministic(p, labels, size_y):
 def test_the_slopes_are_the_derivatives_of_leakage_and_utility():
     p, s, rate = problem()
     state, _ = initial(p, s, rate, 4, 2)
-    rise, log_w = kkt.lagrangian_slopes(state["log_u"], s)
+    ((_, rise, log_w),) = kkt.LagrangianSlopes(state["log_u"], s).parts()
     u, rng, step = np.exp(state["log_u"]), np.random.default_rng(1), 1e-6
     towards = rng.normal(size=u.shape) * u
     towards -= u * (towards.sum(axis=2, keepdims=True) / u.sum(axis=2, keepdims=True))  # rows keep their sums
     for measure, slope in ((lambda x: closed_form.leakage(x, s), rise), (closed_form.utility, log_w)):
         quotient = (measure(np.log(u + step * towards)) - measure(np.log(u - step * towards))) / (2 * step)
         np.testing.assert_allclose(np.sum(slope * towards, axis=(1, 2)), quotient, atol=1e-8)
+
+
+def test_residuals_of_a_large_point_are_those_of_its_rows_together(monkeypatch):
+    p, s, rate = problem()
+    state, _ = initial(p, s, rate, 4, 3)
+    asked = state["log_u"], p, s, rate - entropy(p), np.array([np.nan, 0.3, np.nan])
+    whole = kkt.residuals(*asked)
+    monkeypatch.setattr(pool, "CELLS_AT_ONCE", 2 * state["log_u"].shape[0] * state["log_u"].shape[2])
+    slopes = kkt.LagrangianSlopes(state["log_u"], s)
+    assert [u.shape[1] for u, _, _ in slopes.parts()] == [2, 2, 1]
+    for found, expected in zip(vars(kkt.residuals(*asked)).values(), vars(whole).values(), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-14)
 
 
 @pytest.mark.parametrize("fraction", [0.0, 0.3, 0.6, 0.95])

@@ -67,8 +67,7 @@ def _generated(problem: Problem, pricing: SummedPricing, gap: float) -> tuple[Ge
         generation.add(_satisfying(problem, pricing))
         fills = np.append(fills, np.zeros(generation.master.size - len(fills), dtype=bool))
     # A row may be worth more than what fills it costs: a narrow problem would be taken for an empty one.
-    generation.master.drop(fills)
-    generation.columns = generation.columns[:, ~fills]
+    generation.drop(fills)
     tolerance = FLOOR
     for _ in range(RUNS):
         found = generation.run(gap * tolerance, lambda: now() > pricing.deadline)

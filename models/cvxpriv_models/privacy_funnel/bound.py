@@ -25,7 +25,7 @@ from cvxpriv.tables.information import entropy, mutual_information
 from cvxpriv.tables.joint import JointTable
 
 from .baselines import quickly_merged
-from .columns import mechanism_of, mixed_to_rate, utility
+from .columns import first_columns, mechanism_of, mixed_to_rate, posteriors_of, utility
 from .perfect_privacy import silent_columns
 from .pricing import LARGEST_S, FunnelPricing
 from .pricing_small import solved_at_once
@@ -154,13 +154,12 @@ class Prover:
     @cached_property
     def generation(self) -> Generation:
         """The column generation of all rates below H(X), where the identity is the only mechanism."""
-        first, size = self.pricing.first, len(self.pricing.p_x)
-        found = Generation(self.pricing, self.pricing.master(), first[:, :size])
-        if size >= STAGED:
+        columns = first_columns(self.pricing.p_x, self.pricing.p_s_given_x)  # in parts: all are several times u
+        found = Generation(self.pricing, self.pricing.master(), next(columns))
+        if len(self.pricing.p_x) >= STAGED:
             found.master.solve()
-        found.add(first[:, size:])
-        if size >= STAGED and not self.pricing.certifiable:
-            del self.pricing.first  # a search that proves nothing does not look at them again
+        for part in columns:
+            found.add(part)
         if self._given is not None:
             found.add(self._given)
         return found
@@ -261,8 +260,8 @@ class Prover:
             silent = np.zeros((len(self.pricing.p_x), 0))
         try:
             if not self.pricing.certifiable:
-                begun = self.pricing.p_x[:, None] * quickly_merged(self.pricing.joint, rate)
-                self.generation.add(np.hstack([silent, begun / begun.sum(axis=0)]))
+                self.generation.add(silent)
+                self.generation.add(posteriors_of(quickly_merged(self.pricing.joint, rate), self.pricing.p_x))
             self._move(rate)
             generated = self.generation.run(gap, lambda: clock.over(share), known, self.pricing.entropy_s, idle)
             mechanism = self._mechanism(generated, rate)
@@ -288,7 +287,7 @@ class Prover:
                 self._move(rate + nudge)
                 point = self.generation.master.solve()
                 used = point.weights > LIGHT
-                columns, weights = self.generation.columns[:, used], point.weights[used]
+                columns, weights = self.generation.pool.taken(used), point.weights[used]
             mechanism = mechanism_of(columns, weights, p_x)
             if utility(p_x, mechanism) >= rate + ROOM:
                 return mechanism
@@ -301,13 +300,12 @@ class Prover:
         Groups of which the mechanism tells no more than the bound that is `known` cannot raise it.
         """
         joint_sy = self.joint @ mechanism
-        posteriors = mechanism * self.pricing.p_x[:, None]
         for count in range(2, min(LARGEST_MERGED, len(self.joint) - 1) + 1):
             groups = merge(joint_sy, count)
             merged = merged_table(self.joint, groups)
             if mutual_information(merged @ mechanism) <= known:
                 continue
-            prover = Prover(merged, posteriors / posteriors.sum(axis=0), self.seed)
+            prover = Prover(merged, posteriors_of(mechanism, self.pricing.p_x), self.seed)
             left = clock.limit - clock.seconds
             if not prover.pricing.certifiable or left <= 0.0:
                 return

@@ -41,13 +41,18 @@ _LIGHT, _FEW, _WORTHWHILE = -60.0, 0.25, 2**12
 def log_joint(p: Array, mechanisms: Array) -> Array:
     """log P(X, Y) of mechanisms P(Y|X), (..., |X|, |Y|); empty cells are at the floor."""
     joint = p[:, None] * mechanisms
-    return np.asarray(np.maximum(np.log(joint, out=np.full_like(joint, -np.inf), where=joint > 0), FLOOR))
+    empty = ~(joint > 0.0)
+    np.log(joint, out=joint, where=~empty)
+    joint[empty] = FLOOR
+    return np.asarray(np.maximum(joint, FLOOR, out=joint))
 
 
 def rows_of(log_u: Array) -> Array:
     """P(Y|X), (|X|, |Y|), of one start's log P(X, Y); a cell at the floor is empty."""
-    joint = np.where(log_u > FLOOR, np.exp(log_u), 0.0)
-    return np.asarray(joint / joint.sum(axis=1, keepdims=True))
+    joint: Array = np.exp(log_u)
+    joint[log_u <= FLOOR] = 0.0
+    joint /= joint.sum(axis=1, keepdims=True)
+    return joint
 
 
 def expectation(log_u: Array, s: Array) -> Array:
@@ -93,6 +98,7 @@ def posterior(log_u: Array, log_r: Array) -> Array:
 
 def complete(log_u: Array, s: Array, lam: Array | None = None) -> State:
     """A whole state from log u: its q, r and w blocks solved, lam as given (0 if None)."""
+    log_u = np.ascontiguousarray(log_u)
     log_r = marginal(log_u)
     return {
         "log_u": log_u,

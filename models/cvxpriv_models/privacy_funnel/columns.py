@@ -9,11 +9,13 @@ and Newton's method (`joint_newton`) solves them in a few steps. What it ends at
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
+from cvxpriv.bounds.pool import parts
 from cvxpriv.numerics.arrays import Array, IntArray
 from cvxpriv.numerics.simplex import edge_pairs, simplex_grid
 from cvxpriv.tables.information import entropy, mutual_information
@@ -73,14 +75,27 @@ def mechanism_of(columns: Array, weights: Array, p_x: Array) -> Array:
     array([[1., 0.],
            [0., 1.]])
     """
-    _, first, where = np.unique(columns, axis=1, return_index=True, return_inverse=True)
-    joint = (columns[:, first] * np.bincount(where.ravel(), weights, len(first)))[:, np.argsort(first)]
+    places = dict[bytes, int]()
+    some = [np.flatnonzero(column) for column in columns.T]
+    keys = [kept.tobytes() + column[kept].tobytes() for kept, column in zip(some, columns.T, strict=True)]
+    where = [places.setdefault(key, len(places)) for key in keys]
+    first = np.unique(where, return_index=True)[1]
+    joint = columns[:, first]
+    joint *= np.bincount(where, weights, len(first))
     lost = np.flatnonzero(joint.sum(axis=1) <= 0.0)
-    alone = np.zeros((len(p_x), len(lost)))
-    alone[lost, np.arange(len(lost))] = p_x[lost]
-    joint = np.concatenate([joint, alone], axis=1)
-    joint = joint[:, joint.sum(axis=0) > 0.0]
-    return np.asarray(joint / joint.sum(axis=1, keepdims=True))
+    if lost.size:
+        joint = np.concatenate([joint, np.diag(p_x)[:, lost]], axis=1)
+    if not (used := joint.sum(axis=0) > 0.0).all():
+        joint = joint[:, used]
+    joint /= joint.sum(axis=1, keepdims=True)
+    return joint
+
+
+def posteriors_of(mechanism: Array, p_x: Array) -> Array:
+    """P(X|y), (|X|, |Y|), of P(Y|X) whose symbols all have mass."""
+    columns = mechanism * p_x[:, None]
+    columns /= columns.sum(axis=0)
+    return columns
 
 
 def tilted_to_rate(log_u: Array, p_x: Array, rate: float) -> Array:
@@ -115,17 +130,20 @@ def mixed_to_rate(mechanism: Array, p_x: Array, rate: float) -> Array:
     return np.asarray(mixed / mixed.sum(axis=1, keepdims=True))
 
 
-def first_columns(p_x: Array, a: Array) -> Array:
-    """Return singletons, P(X), pairs merged at their prior weights, and for a small X a grid of posteriors, (|X|, n).
+def first_columns(p_x: Array, a: Array) -> Iterator[Array]:
+    """Yield singletons, P(X), pairs merged at their prior weights, and for a small X a grid of posteriors, (|X|, n).
 
     `p_x`: ``(|X|,)``. `a`, ``(|S|, |X|)``: P(S|X).
     """
     size_s, size_x = a.shape
-    grid = [_grid(size_x)] if size_s > 2 and 2 < size_x <= SMALL_X else []
-    return np.concatenate([np.eye(size_x), p_x[:, None], _merged_pairs(p_x, a), *grid], axis=1)
+    yield np.eye(size_x)
+    yield p_x[:, None]
+    yield from _merged_pairs(p_x, a)
+    if size_s > 2 and 2 < size_x <= SMALL_X:
+        yield _grid(size_x)
 
 
-def _merged_pairs(p_x: Array, a: Array) -> Array:
+def _merged_pairs(p_x: Array, a: Array) -> Iterator[Array]:
     """Each symbol merged, at prior weights, with those for which leakage falls most for what is lost of I(X;Y)."""
     size = len(p_x)
     i, j = edge_pairs(size)
@@ -139,8 +157,10 @@ def _merged_pairs(p_x: Array, a: Array) -> Array:
             found.append(np.argpartition(-saved, FIRST_PAIRS)[:FIRST_PAIRS])
         every = np.stack([np.repeat(np.arange(size), FIRST_PAIRS), np.concatenate(found)])
         i, j = np.unique(np.sort(every, axis=0), axis=1)
-    weights = np.stack([p_x[i], p_x[j]], axis=1)
-    return on_all_symbols(size, np.stack([i, j], axis=1), weights / weights.sum(axis=1, keepdims=True))
+    for part in parts(size, len(i)):
+        weights = np.stack([p_x[i[part]], p_x[j[part]]], axis=1)
+        supports = np.stack([i[part], j[part]], axis=1)
+        yield on_all_symbols(size, supports, weights / weights.sum(axis=1, keepdims=True))
 
 
 @cache

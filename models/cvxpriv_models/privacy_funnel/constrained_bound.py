@@ -139,9 +139,7 @@ def _costed(
                 break
         if filled > FILLED:
             return None
-        fills = generation.columns[0] < 0.0
-        generation.master.drop(fills)
-        generation.columns = generation.columns[:, ~fills]
+        generation.drop(generation.pool.taken(slice(None))[0] < 0.0)
         shown = generation.run(gap, clock.over, -np.inf, pricing.plain.entropy_s)
     except SolverFailure:
         return None
@@ -360,5 +358,5 @@ def _on_few_outputs(
         except SolverFailure:  # so much cannot be told
             break
         used = point.weights > 0.0
-        trial = mechanism_of(pricing.posteriors(generation.columns[:, used]), point.weights[used], problem.p_x)
+        trial = mechanism_of(pricing.posteriors(generation.pool.taken(used)), point.weights[used], problem.p_x)
     return mechanism

@@ -15,10 +15,12 @@ Nothing here uses a solver. Shapes are those of :mod:`cvxpriv_models.privacy_fun
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from cvxpriv.bounds.pool import parts
 from cvxpriv.numerics.arrays import Array, worst
 from cvxpriv_models.privacy_funnel import closed_form
 from cvxpriv_models.privacy_funnel.problem import Problem
@@ -66,11 +68,37 @@ class PointResiduals:
         return worst((self.stationarity, self.complementarity, self.feasibility, self.free))
 
 
-def lagrangian_slopes(log_u: Array, s: Array) -> tuple[Array, Array]:
-    """``S' log(T / r)`` and ``log w``, (B, M, N): the derivatives of I(S;Y) and I(X;Y) by u up to row constants."""
-    log_w = closed_form.posterior(log_u, closed_form.marginal(log_u))
-    rise: Array = s.T @ np.log(np.maximum(s @ np.exp(log_w), _TINY))
-    return rise, log_w
+class LagrangianSlopes:
+    """The derivatives of I(S;Y) and I(X;Y) by u, up to row constants, of some rows at a time.
+
+    `log_u`: (B, M, N). `s`: P(s | x), (K, M).
+    """
+
+    def __init__(self, log_u: Array, s: Array) -> None:
+        self._log_u, self._s, size = log_u, s, log_u.shape[0] * log_u.shape[-1]
+        self._rows = parts(size, log_u.shape[1])
+        self._log_r = closed_form.marginal(log_u)
+        told = [s[:, rows] @ np.exp(closed_form.posterior(log_u[:, rows], self._log_r)) for rows in self._rows]
+        self._log_t = np.log(np.maximum(np.sum(told, axis=0), _TINY))
+        self._whole = None if len(self._rows) > 1 else self._of(slice(None))
+
+    def _of(self, rows: slice) -> tuple[Array, Array, Array]:
+        log_w = closed_form.posterior(self._log_u[:, rows], self._log_r)
+        return np.exp(self._log_u[:, rows]), self._s[:, rows].T @ self._log_t, log_w
+
+    def parts(self) -> Iterator[tuple[Array, Array, Array]]:
+        """Yield u, ``S' log(T / r)`` and ``log w`` of some rows, (B, m, N) each: of all of them where they are few."""
+        yield from map(self._of, self._rows) if self._whole is None else [self._whole]
+
+    def stationarity(self, lam: Array) -> tuple[Array, Array]:
+        """Return ``sum_ij u_ij (g_ij - min_j' g_ij')`` and its slope in lam, (B,) each."""
+        value, slope = np.zeros(len(lam)), np.zeros(len(lam))
+        for u, rise, log_w in self.parts():
+            g = rise - lam[:, None, None] * log_w
+            least = g.argmin(axis=-1) + np.arange(0, g.size, g.shape[-1]).reshape(g.shape[:-1])  # places in the array
+            value += (u * (g - g.ravel()[least][..., None])).sum(axis=(-2, -1))
+            slope += (u * (log_w.ravel()[least][..., None] - log_w)).sum(axis=(-2, -1))
+        return value, slope
 
 
 def residuals(log_u: Array, p: Array, s: Array, target: float, lam: Array | None = None) -> FunnelResiduals:
@@ -82,15 +110,14 @@ def residuals(log_u: Array, p: Array, s: Array, target: float, lam: Array | None
     so does a zero where the constraint binds to rounding, since G(0) = 0 there whatever the true multiplier is.
     Returns: All zero only at a first-order point.
     """
-    u = np.exp(log_u)
-    rise, log_w = lagrangian_slopes(log_u, s)
-    excess = np.sum(u * log_w, axis=(-2, -1)) - target
-    chosen = np.full(len(u), np.nan) if lam is None else np.array(lam, dtype=np.float64)
+    slopes, rows = LagrangianSlopes(log_u, s), np.abs(np.exp(log_u).sum(axis=-1) - p).max(axis=-1)
+    excess = np.sum([np.sum(u * log_w, axis=(-2, -1)) for u, _, log_w in slopes.parts()], axis=0) - target
+    chosen = np.full(len(log_u), np.nan) if lam is None else np.array(lam, dtype=np.float64)
     unknown = np.isnan(chosen) | ((chosen == 0.0) & (excess < _BINDING))
     if unknown.any():
-        chosen[unknown] = best_multiplier(u[unknown], rise[unknown], log_w[unknown], excess[unknown])
-    stationarity, _ = _stationarity(u, rise, log_w, chosen)
-    rows = np.abs(u.sum(axis=-1) - p).max(axis=-1)
+        some = slopes if unknown.all() else LagrangianSlopes(log_u[unknown], s)
+        chosen[unknown] = best_multiplier(some, excess[unknown])
+    stationarity, _ = slopes.stationarity(chosen)
     return FunnelResiduals(stationarity, chosen * np.abs(excess), np.maximum(np.maximum(-excess, 0.0), rows), chosen)
 
 
@@ -101,7 +128,7 @@ def final_residuals(problem: Problem, log_u: Array, lam: Array, tol: float) -> F
     return own if (met := own.largest <= tol).all() else residuals(log_u, *facts, np.where(met, own.lam, np.nan))
 
 
-def best_multiplier(u: Array, rise: Array, log_w: Array, excess: Array) -> Array:
+def best_multiplier(slopes: LagrangianSlopes, excess: Array) -> Array:
     """The ``lam >= 0`` that minimises the larger of stationarity and complementarity, per start, (B,).
 
     Both are convex and piecewise linear in lam, so tangents at the ends of a bracket meet below the least value;
@@ -109,11 +136,11 @@ def best_multiplier(u: Array, rise: Array, log_w: Array, excess: Array) -> Array
     """
 
     def evaluate(lam: Array) -> tuple[Array, Array]:
-        value, slope = _stationarity(u, rise, log_w, lam)
+        value, slope = slopes.stationarity(lam)
         other, steepness = lam * np.abs(excess), np.abs(excess)
         return np.maximum(value, other), np.where(value >= other, slope, steepness)
 
-    left, right = np.zeros(len(u)), np.ones(len(u))
+    left, right = np.zeros(len(excess)), np.ones(len(excess))
     (low, low_slope), (high, high_slope) = evaluate(left), evaluate(right)
     for _ in range(30):
         falling = (high_slope < 0.0) & (low_slope < 0.0)
@@ -143,12 +170,3 @@ def best_multiplier(u: Array, rise: Array, log_w: Array, excess: Array) -> Array
             np.where(down, a, b) for a, b in ((right, middle), (high, value), (high_slope, slope))
         )
     return np.where(at_zero, 0.0, best)
-
-
-def _stationarity(u: Array, rise: Array, log_w: Array, lam: Array) -> tuple[Array, Array]:
-    """Stationarity and its slope in lam, (B,) each."""
-    g = rise - lam[:, None, None] * log_w
-    least = g.argmin(axis=-1) + np.arange(0, g.size, g.shape[-1]).reshape(g.shape[:-1])  # places in the whole array
-    value = (u * (g - g.ravel()[least][..., None])).sum(axis=(-2, -1))
-    slope = (u * (log_w.ravel()[least][..., None] - log_w)).sum(axis=(-2, -1))
-    return value, slope

@@ -92,7 +92,7 @@ class TiltedRows:
 
     def __init__(self, base: Array, log_w: Array, lam: Array, p: Array, target: float, sparse: bool = False) -> None:
         self.lam = np.array(lam, dtype=np.float64)
-        self.logits, self.weights = np.empty_like(base), np.empty_like(base)
+        self.logits, self.weights = np.empty(base.shape), np.empty(base.shape)  # one after the other, as `ravel` needs
         self.floor, self._ones = _constants(*base.shape[1:])
         self._base, self._log_w, self._p, self._target, self._sparse = base, log_w, p, target, sparse
         self.share: Array

@@ -11,7 +11,7 @@ more are searched locally only.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -19,6 +19,7 @@ import numpy as np
 
 from cvxpriv.bounds.columns import Clock, Priced, Verified
 from cvxpriv.bounds.master import Master
+from cvxpriv.bounds.pool import parts
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array, IntArray
 from cvxpriv.numerics.simplex import edge_pairs
@@ -130,7 +131,7 @@ class FunnelPricing:
     @cached_property
     def first(self) -> Array:
         """The columns to begin with, (|X|, n)."""
-        return first_columns(self.p_x, self.p_s_given_x)
+        return np.concatenate(list(first_columns(self.p_x, self.p_s_given_x)), axis=1)
 
     def rows(self, columns: Array) -> tuple[Array, Array]:
         """Costs -H(A pi), (n,), and rows (pi, H(pi)), (|X| + 1, n)."""
@@ -167,7 +168,7 @@ class FunnelPricing:
         lam, nu = self.split(duals)
         if not self.certifiable:
             level = min(level, -SEARCH_LEVEL)
-        found = self._edges(lam, nu)[0] if self.joint.shape[0] <= 2 else self._local(lam, nu, active)
+        found = self._edges(lam, nu)[0] if self.joint.shape[0] <= 2 else self._local(lam, nu, active, level)
         most = MOST_ADDED if self.certifiable else max(MOST_ADDED, FOR_EACH_X * len(nu))
         return distinct(found, level, most)
 
@@ -195,8 +196,7 @@ class FunnelPricing:
     def value(self, columns: Array, duals: Array) -> Array:
         """phi of columns (|X|, n), (n,)."""
         lam, nu = self.split(duals)
-        costs, rows = self.rows(columns)
-        return np.asarray(costs + lam * rows[-1] - nu @ columns)
+        return np.asarray(lam * entropy(columns, axis=0) - entropy(self.p_s_given_x @ columns, axis=0) - nu @ columns)
 
     def _ahead(self, active: Array, lam: float, nu: Array, level: float) -> Solved | None:
         """The posteriors and multipliers where column generation is going, if Newton's method finds them.
@@ -221,14 +221,14 @@ class FunnelPricing:
             values.append(inner[some])
         return Priced(np.concatenate(columns, axis=1), np.concatenate(values)), least
 
-    def _local(self, lam: float, nu: Array, active: Array) -> Priced:
+    def _local(self, lam: float, nu: Array, active: Array, level: float) -> Priced:
         """Newton's method from the active columns on their faces, and from the grid or, for a larger X, random points.
 
         Up to `LARGEST_S` private symbols random points lie on faces, with more all over the simplex.
         """
         size_s, size_x = self.joint.shape
         if size_s > LARGEST_S:
-            return self._priced(wide_search(self.p_s_given_x, lam, nu, active, self.rng), lam, nu)
+            return self._priced(wide_search(self.p_s_given_x, lam, nu, active, self.rng), lam, nu, level)
         if size_x <= SMALL_X:
             values = self.value(self.first, np.append(nu, -lam))
             lowest = np.argsort(values)[:MOST_NEAR]
@@ -246,7 +246,7 @@ class FunnelPricing:
         if size_x > SMALL_X or not found:
             supports, w = self._random_faces(min(size_s, size_x))
             found.append((supports, descend(FaceFunction.on(self.p_s_given_x, lam, nu, supports).slopes, w)))
-        return self._priced(found, lam, nu)
+        return self._priced(found, lam, nu, level)
 
     @cached_property
     def _silent_vertices(self) -> tuple[IntArray, Array, Array]:
@@ -260,10 +260,16 @@ class FunnelPricing:
         lowest = np.argsort(values)[:MOST_ADDED]
         return supports[lowest], w[lowest]
 
-    def _priced(self, found: Sequence[Found], lam: float, nu: Array) -> Priced:
-        """Columns from their supports and weights, priced as they are stored."""
-        columns = np.concatenate([on_all_symbols(len(nu), supports, w) for supports, w in found], axis=1)
-        return Priced(columns, self.value(columns, np.append(nu, -lam)))
+    def _priced(self, found: Iterable[Found], lam: float, nu: Array, level: float) -> Priced:
+        """Columns below `level` from their supports and weights, priced as they are stored."""
+        columns, values = [np.zeros((len(nu), 0))], [np.zeros(0)]
+        for supports, w in found:
+            for part in parts(len(nu), len(w)):
+                made = on_all_symbols(len(nu), supports[part], w[part])
+                value = self.value(made, np.append(nu, -lam))
+                columns.append(made[:, value < level])
+                values.append(value[value < level])
+        return Priced(np.concatenate(columns, axis=1), np.concatenate(values))
 
     def _random_faces(self, size: int) -> tuple[IntArray, Array]:
         size_x = len(self.p_x)

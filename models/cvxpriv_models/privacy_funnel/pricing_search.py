@@ -11,7 +11,7 @@ in the convex stretch. Everything is computed in z = logit(x), which keeps both 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
@@ -19,6 +19,7 @@ from typing import TypeAlias
 import numpy as np
 from scipy.special import expit, xlogy
 
+from cvxpriv.bounds.pool import parts
 from cvxpriv.numerics.arrays import Array, Flags, IntArray
 
 STEPS = 60
@@ -214,28 +215,25 @@ SPARSE = 0.05
 FAR = 0.3
 #: Steps over the whole simplex, and as many on the face.
 WIDE_STEPS = 15
-#: Weights worked on at once: their arrays stay in the processor's cache.
-AT_ONCE = 200_000
 
 
-def wide_search(a: Array, lam: float, nu: Array, active: Array, rng: np.random.Generator) -> list[Found]:
+def wide_search(a: Array, lam: float, nu: Array, active: Array, rng: np.random.Generator) -> Iterator[Found]:
     """Search phi(pi) = -H(A pi) + lam H(pi) - nu.pi for low posteriors.
 
     `a`: P(S|X).
     `active`: The columns in use, k >= 1.
 
-    Returns (supports, weights): Posteriors by their symbols and probabilities, (n, F); F = min(|S|, |X|).
+    Yields (supports, weights): Posteriors by their symbols and probabilities, (n, F); F = min(|S|, |X|).
     """
     size = min(a.shape)
-    supports, w = _largest(active.T, size)
-    found = [(supports, newton(FaceFunction.on(a, lam, nu, supports), w))]
+    for part in parts(*active.shape):
+        supports, w = _largest(active.T[part], size)
+        yield supports, newton(FaceFunction.on(a, lam, nu, supports), w)
     starts = _starts(a, active.T, rng)
-    chunk = max(1, AT_ONCE // a.shape[1])
-    for first in range(0, len(starts), chunk):
-        supports, w = _largest(descend(partial(slopes, a, lam, nu), starts[first : first + chunk], WIDE_STEPS), size)
+    for part in parts(a.shape[1], len(starts)):  # their arrays stay in the processor's cache
+        supports, w = _largest(descend(partial(slopes, a, lam, nu), starts[part], WIDE_STEPS), size)
         face = FaceFunction.on(a, lam, nu, supports)
-        found.append((supports, newton(face, descend(face.slopes, w, WIDE_STEPS))))
-    return found
+        yield supports, newton(face, descend(face.slopes, w, WIDE_STEPS))
 
 
 def _starts(a: Array, active: Array, rng: np.random.Generator) -> Array:
@@ -249,7 +247,9 @@ def _starts(a: Array, active: Array, rng: np.random.Generator) -> Array:
         return np.concatenate([scattered, opened])
     private = active @ a.T
     one = rng.integers(0, count, MIXED)
-    apart = np.abs(private[one][:, None] - private).sum(axis=2) + FAR * rng.random((MIXED, count))
+    apart = FAR * rng.random((MIXED, count))
+    for symbol in private.T:
+        apart += np.abs(symbol[one][:, None] - symbol)
     apart[np.arange(MIXED), one] = np.inf
     share = rng.random(MIXED)[:, None]
     mixed = share * active[one] + (1.0 - share) * active[apart.argmin(axis=1)]

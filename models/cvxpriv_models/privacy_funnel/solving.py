@@ -15,7 +15,7 @@ from cvxpriv.blocks.engines import Engine
 from cvxpriv.bounds.columns import INTERRUPTED, OUT_OF_TIME
 from cvxpriv.constraints.gate import brought_inside, missed
 from cvxpriv.errors import ModelError
-from cvxpriv.numerics.arrays import Array, IntArray, Values, put, single, take
+from cvxpriv.numerics.arrays import Array, IntArray, Values, put, single
 from cvxpriv.numerics.sizes import late
 from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.history import Context, History
@@ -115,26 +115,30 @@ def best_run(
     constraints its residual includes what the best use of a free output would gain, and a certified gap of at
     most the tolerance is convergence too.
     """
-    shared = set.intersection(*(set(piece) for piece, _ in pieces))  # an accelerator's own values may be missing
-    state = {name: np.concatenate([piece[name] for piece, _ in pieces]) for name in pieces[0][0] if name in shared}
-    brought = (
-        _brought_inside(problem, constraints, state["log_u"])
-        if constraints
-        else np.stack([tilted_to_rate(joint, problem.p_x, problem.rate) for joint in state["log_u"]])
+    one = len(pieces) == 1  # a large mechanism is not copied
+    log_u, lam = (
+        pieces[0][0][name] if one else np.concatenate([piece[name] for piece, _ in pieces]) for name in ("log_u", "lam")
     )
-    state["log_u"] = brought
-    state = {**state, **closed_form.complete(state["log_u"], problem.p_s_given_x, state["lam"])}
-    leakage = closed_form.leakage(state["log_u"], problem.p_s_given_x)
+    if constraints:
+        log_u = _brought_inside(problem, constraints, log_u)
+    else:
+        tilted = [tilted_to_rate(joint, problem.p_x, problem.rate) for joint in log_u]
+        log_u = log_u if one and np.shares_memory(tilted[0], log_u) else np.stack(tilted)
+
+    def completed(some: IntArray) -> Values:
+        return closed_form.complete(log_u[some], problem.p_s_given_x, lam[some])
+
+    leakage = closed_form.leakage(log_u, problem.p_s_given_x)
     if constraints:
         some = leakage.argsort()[:1] if late() else np.arange(len(leakage))
         residual = np.full(len(leakage), np.inf)
-        residual[some] = algorithm.residuals_under(problem, constraints)(take(state, some))
+        residual[some] = algorithm.residuals_under(problem, constraints)(completed(some))
     else:
-        residual = final_residuals(problem, state["log_u"], state["lam"], settings.tol).largest
+        residual = final_residuals(problem, log_u, lam, settings.tol).largest
     near = np.flatnonzero(leakage <= leakage.min() + SAME_LEAKAGE)
     near = near[residual[near].argsort(kind="stable")]
     if not constraints:
-        near = _priced(problem, state["log_u"], near, residual, bound, settings.tol)
+        near = _priced(problem, log_u, near, residual, bound, settings.tol)
     start = int(near[0])
     converged = residual <= settings.tol
     converged[start] |= bound is not None and leakage[start] - bound.lower <= settings.tol
@@ -142,7 +146,7 @@ def best_run(
     figures = {
         "origin": origins,
         "leakage": leakage,
-        "utility": closed_form.utility(state["log_u"]),
+        "utility": closed_form.utility(log_u),
         "kkt": residual,
         "iterations": np.concatenate([report.iterations for report in reports]),
         "converged": converged,
@@ -156,7 +160,7 @@ def best_run(
     overdue |= bound is not None and OUT_OF_TIME in bound.reason and not converged[start]
     return FunnelRun(
         problem,
-        single(state, start),
+        single(completed(np.array([start])), 0),
         figures,
         start,
         settings,
