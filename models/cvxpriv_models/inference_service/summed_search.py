@@ -49,7 +49,7 @@ def search_summed(problem: Problem, joint: Array, asked: PricedConstraints, gap:
         except SolverFailure:
             continue
         used = point.weights > IN_USE
-        inner = replace(found, columns=generation.columns[:, used], weights=point.weights[used])
+        inner = replace(found, columns=generation.pool.taken(used), weights=point.weights[used])
         mechanism = _mechanism(problem, pricing, inner)
     mechanism = inside(mechanism, asked.counted, Known.of_table(problem.table))
     alpha, mu = pricing.split(found.duals)
