@@ -56,6 +56,30 @@ class TestConvergence:
         assert found.converged
         assert found.optimality.distance < 1e-10
 
+    @pytest.mark.parametrize(
+        ("graph", "each", "loss"),
+        [
+            (nx.cycle_graph(20), 50, "logistic"),
+            (nx.cycle_graph(20), 10, "logistic"),
+            (nx.cycle_graph(20), 50, "huber"),
+            (nx.star_graph(19), 50, "logistic"),
+            (nx.grid_2d_graph(5, 5), 50, "squared"),
+            (nx.random_regular_graph(4, 30, seed=0), 10, "logistic"),
+        ],
+        ids=["ring", "ring of ten rows", "ring huber", "star", "grid", "ten rows"],
+    )
+    def test_the_default_penalty_takes_under_a_hundred_passes(self, graph: nx.Graph, each: int, loss: str) -> None:
+        # Ten rows of ten columns: a node's least curvature says nothing of the mean's.
+        random = np.random.default_rng(5)
+        truth, dealt = random.normal(size=10), []
+        for _ in graph:
+            rows = random.normal(size=(each, 10)) / np.sqrt(10.0)
+            scores = 4.0 * rows @ truth / np.sqrt(10.0) + random.logistic(size=each)
+            dealt.append((rows, np.where(scores > 0.0, 1.0, -1.0) if loss == "logistic" else scores))
+        found = RecycledADMM(nx.convert_node_labels_to_integers(graph), dealt, loss=loss).solve()
+        assert found.converged
+        assert found.iterations < 100
+
     def test_it_does_on_a_bipartite_graph_although_the_theorem_says_nothing(self) -> None:
         found = model(graph=nx.star_graph(4)).solve(method="r-admm", eta=0.7, gamma=0.0, max_iter=300, tol=1e-13)
         assert found.converged

@@ -108,7 +108,7 @@ def figures_of_parts(problem: Problem, view: Values, found: kkt.ConsensusResidua
 
 
 #: Passes remembered.
-MEMORY = 10
+MEMORY = 20
 
 
 class PublishedAndDual:

@@ -171,7 +171,9 @@ class RecycledADMM(LearningModel):
         size = self._size(max_iter or MAX_ITER, planned=problem.nodes, starts=starts or 1, exact=exact)
         require_feasible(size.within(time_limit), oversize)
         chosen = method or usual_method(eta, growth)
-        first = default_eta(problem, gamma if chosen in RECYCLING else None) if eta is None else eta
+        recycled = gamma if chosen in RECYCLING else None
+        combines = who.name == "closed_form" and np.array_equal(growth, 1.0) and accelerate != "none"
+        first = default_eta(problem, recycled, combines) if eta is None else eta
         table = penalty_table(chosen, variant, first, growth, eta_cap, max_iter, problem.nodes, MAX_ITER)
         settings = Settings(
             chosen,

@@ -9,8 +9,10 @@ eigenvector of the normalised Laplacian, of eigenvalue v, by a matrix of two row
     lambda' = lambda + (eta V v / 2) odd
     f'      = odd, and with an even step + (2 eta V (1 - v) odd - eta V (2 - v) f) / (2 eta V + gamma)
 
-That eta has the least spectral radius over the curvatures of the data and the graph's eigenvalues. Any eta > 0
-converges without an even step: this one decides how fast.
+That eta has the least spectral radius over the curvatures of the data and the graph's eigenvalues. Where passes are
+combined (`accelerate`), a few slow directions cost little, and the bulk decides: along the consensus, v = 0, a pass
+acts by the mean of the O_i, whose curvatures are seldom as small as a node's. Any eta > 0 converges without an even
+step: this one decides how fast.
 """
 
 import numpy as np
@@ -79,37 +81,74 @@ NARROW = 1e-4
 NONE = 1e-290
 #: Curvatures between the least and the largest that are looked at; etas that are tried, and their range.
 CURVATURES, ETAS, SPAN = 9, 121, 1e4
+#: Eigenvalues of the graph up to this are 0: all nodes agree.
+AGREED = 1e-9
+#: Eigenvalues of a graph up to this are so few that a combination of passes takes them.
+FEW = 0.2
 #: Beyond this number of nodes the eigenvalues of the graph are bounded, not found.
 LARGE = 2000
 
 
-def default_eta(problem: Problem, gamma: float | None) -> float:
+def default_eta(problem: Problem, gamma: float | None, accelerated: bool = False) -> float:
     """Return one eta for all edges.
 
-    `gamma`: The gamma of the even step; None: without one.
+    `gamma`: The gamma of the even step; None: without one. `accelerated`: Whether passes are combined.
     """
-    return fastest_eta(problem.network, *curvatures(problem), gamma)
+    hessians = _hessians(problem)
+    if not accelerated:
+        return fastest_eta(problem.network, *_ends(hessians), gamma)
+    least, largest = _ends(hessians.mean(axis=0))
+    middle = float(np.sqrt(max(least, NARROW * largest)) * np.sqrt(largest))
+    return fastest_eta(problem.network, *_ends(hessians), gamma, middle)
 
 
-def fastest_eta(network: Network, least: float, largest: float, gamma: float | None) -> float:
-    """Return one eta for all edges, from the least and the largest curvature of the O_i; see `default_eta`."""
+def fastest_eta(
+    network: Network, least: float, largest: float, gamma: float | None, middle: float | None = None
+) -> float:
+    """Return one eta for all edges, from the least and the largest curvature of the O_i; see `default_eta`.
+
+    `middle`: Where passes are combined, the curvature of the mean of the O_i that stands for all of them: a combination
+    takes the few that are far from it, and the few eigenvalues of the graph that are near 0.
+    """
     if not largest > NONE:
         least = largest = 1.0
+        middle = None if middle is None else 1.0
     h = np.geomspace(max(least, NARROW * largest), largest, CURVATURES)
-    neighbours = float(network.degrees.mean())
-    eigenvalues = graph_eigenvalues(network)
+    together = h if middle is None else np.array([middle])
+    neighbours, eigenvalues = float(network.degrees.mean()), graph_eigenvalues(network)
+    apart = eigenvalues[eigenvalues >= AGREED]
+    if middle is not None:
+        apart = np.maximum(apart, FEW)
     etas = largest / (2.0 * neighbours) * np.geomspace(1.0 / SPAN, SPAN, ETAS)
-    rates = [predicted_rate(eta, h, eigenvalues, neighbours, gamma) for eta in etas]
+    rates = [
+        max(
+            predicted_rate(eta, together, np.zeros(1), neighbours, gamma),
+            predicted_rate(eta, h, apart, neighbours, gamma),
+        )
+        for eta in etas
+    ]
     return float(etas[int(np.argmin(rates))])
 
 
 def curvatures(problem: Problem) -> tuple[float, float]:
     """Return the least and the largest curvature of the O_i, as they are about at the optimum."""
+    return _ends(_hessians(problem))
+
+
+def _hessians(problem: Problem) -> Array:
+    """The Hessians of the O_i as they are about at the optimum, (N, d, d)."""
     flat = np.zeros(problem.y.size)
     weights = problem.row_weights * np.maximum(problem.loss.curvature(flat, problem.y), 0.0)
     straight = np.repeat(problem.node_sums(weights) == 0.0, problem.rows.counts)  # a loss with straight pieces
     weights = np.where(straight, problem.row_weights * problem.loss.smoothness, weights)
-    values = SETTLED * np.linalg.eigvalsh(problem.rows.grams(weights)) + (problem.ridge or 0.0)
+    hessians: Array = SETTLED * problem.rows.grams(weights)
+    hessians[:, np.arange(problem.features), np.arange(problem.features)] += problem.ridge or 0.0
+    return hessians
+
+
+def _ends(hessians: Array) -> tuple[float, float]:
+    """The least and the largest eigenvalue."""
+    values = np.linalg.eigvalsh(hessians)
     return float(values.min()), float(values.max())
 
 
@@ -140,5 +179,5 @@ def predicted_rate(eta: float, h: Array, eigenvalues: Array, neighbours: float, 
     trace, determinant = f_of_f + dual_of_dual, f_of_f * dual_of_dual - f_of_dual * dual_of_f
     root = np.sqrt((trace * trace - 4.0 * determinant).astype(complex))
     radius = np.asarray(np.maximum(np.abs(trace + root), np.abs(trace - root)) / 2.0)
-    agreed = np.broadcast_to(v < 1e-9, radius.shape)  # lambda does not move along the consensus
+    agreed = np.broadcast_to(v < AGREED, radius.shape)  # lambda does not move along the consensus
     return float(np.where(agreed, np.abs(f_of_f), radius).max())
