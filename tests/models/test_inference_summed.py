@@ -133,6 +133,22 @@ def test_a_certificate_under_several_constraints_is_accepted(
     assert found.certificate.verify().bound <= found.upper + 1e-2 * max(found.upper, 1e-3)
 
 
+@pytest.mark.parametrize("f", ["total-variation", "hockey-stick:1.5"])
+@pytest.mark.parametrize(
+    "asked", [constraints.local_differential_privacy(0.8), constraints.pointwise_leakage(0.8, of="input")]
+)
+def test_limits_of_ratios_beside_a_straight_f_have_a_tight_bound(f: str, asked: ReadyConstraint) -> None:
+    table = np.array([[0.3, 0.1, 0.1], [0.05, 0.15, 0.3]])
+    problem, every = Problem.of(table, 0.1, f), (("asked", asked),)
+    found = bound(problem, constraints=every, gap=1e-3)
+    assert found.certified
+    for corner in np.ndindex(2, 2, 2):  # two outputs at the ends of local differential privacy obey both
+        telling = np.exp(0.8 * np.array(corner)) / (1.0 + np.exp(0.8))
+        assert problem.objective(np.stack([telling, 1.0 - telling], axis=1)) <= found.upper
+    assert found.certificate is not None
+    assert found.certificate.verify().bound <= found.upper + 1e-3 * max(found.upper, 1e-3)
+
+
 def test_a_bound_under_sums_is_never_above_that_without_them() -> None:
     asked = (("peak", constraints.maximal_leakage(0.3)),)
     problem = Problem.of(TABLE, BETA)

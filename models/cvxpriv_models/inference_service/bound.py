@@ -295,7 +295,8 @@ def _reason(symbols: int, late: bool, groups: list[int] | None, asked: PricedCon
             f"of {CERTIFIED} merged symbols plus the information that the merging loses"
         )
     if groups is not None:
-        return "not certified: in this time nothing better than I(S;Y) was proved; raise time_limit"
+        ended = "in this time" if late else "before the search ended"
+        return f"not certified: {ended} nothing better than I(S;Y) was proved; raise time_limit or gap"
     if late:
         return "not certified to this gap: the time is over; the bound holds; raise time_limit or gap"
     if asked.named:

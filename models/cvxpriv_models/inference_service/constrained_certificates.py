@@ -36,6 +36,9 @@ from .problem import Problem
 from .summed_costs import levelled, weights_under
 from .summed_pricing import SummedPricing
 
+#: Distance beside a ratio, relative, at which the slopes on its two sides are read.
+BESIDE = 1e-9
+
 
 class At(NamedTuple):
     """The inner problem at rows of c, solved: what the Lagrangian takes from c, cost by cost.
@@ -87,8 +90,27 @@ class At(NamedTuple):
             beyond = np.where(some, plain.beta * (slope - np.clip(slope, low, high)), 0.0)
         elif asked.epsilon is not None:  # what keeps a ratio from where it would be alone
             ratio = np.maximum(inner.x / plain.p_y, np.exp(-LARGEST))
-            beyond = np.where(some, plain.beta * (slope - costs.bare.slope(ratio)), 0.0)
+            least, most = (
+                costs.bare.slope(ratio * (1.0 + side)) for side in (-BESIDE, BESIDE)
+            )  # at a kink any between
+            ends = (np.where(some, plain.beta * (slope - one), 0.0) for one in (most, least))
+            beyond = _balanced(*ends, inner.x, ratio)
         return cls(c, rest - peak - away - beyond, inner.n, x, lines, peak, away, beyond), inner.value
+
+
+def _balanced(low: Array, high: Array, x: Array, ratio: Array) -> Array:
+    """What keeps ratios from where they would be alone: as little as may be, or as makes it nothing over the column.
+
+    `low`, `high`: Its ends, which differ at kinks; it is >= 0 at the largest ratio and <= 0 at the least.
+    """
+    found = np.clip(0.0, low, high)
+    largest = ratio >= ratio.max(axis=1, keepdims=True) * (1.0 - BESIDE)
+    least = ratio <= ratio.min(axis=1, keepdims=True) * (1.0 + BESIDE)
+    sums = (found * x).sum(axis=1, keepdims=True)
+    other = np.where(sums > 0.0, np.where(least, low, found), np.where(largest, high, found))
+    room = ((other - found) * x).sum(axis=1, keepdims=True)
+    share = np.where(np.abs(room) > 0.0, np.clip(-sums / np.where(room == 0.0, 1.0, room), 0.0, 1.0), 0.0)
+    return np.asarray(found + share * (other - found))
 
 
 @dataclass(frozen=True, eq=False)

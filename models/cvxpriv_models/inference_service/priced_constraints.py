@@ -17,18 +17,17 @@ from cvxpriv.blocks.declaration import Known
 from cvxpriv.bounds.any_conjugate import conjugate_of
 from cvxpriv.bounds.column_costs import NOT_COUNTED, Bent, costs_of
 from cvxpriv.bounds.conjugates import within
-from cvxpriv.bounds.linear_pieces import Pieces, pieces_of
 from cvxpriv.bounds.lines import Lines
 from cvxpriv.bounds.output_names import forbidden_cells
 from cvxpriv.constraints import ReadyConstraint
 from cvxpriv.constraints.ready import LARGEST_LOSS, ratio
-from cvxpriv.divergences import FDivergence
 from cvxpriv.numerics.arrays import Array
 
 from .local_dp_pricing import local_dp_pricing
 from .measured import Constraints
-from .pricing import Inner, Pricing
+from .pricing import Pricing
 from .problem import Problem
+from .straight_pricing import straight_pricing
 
 #: Largest number of sums over columns: a search with more takes minutes.
 MOST_SUMS = 300
@@ -178,13 +177,15 @@ def pricing_of(problem: Problem, joint: Array, asked: PricedConstraints) -> Pric
     """Price the columns that obey the conditions, for a joint table (|S|, |Y|) whose rows may be merged."""
     p_y = joint.sum(axis=0)
     channel, conjugate = joint / p_y, conjugate_of(problem.divergence, 1.0 / float(p_y.min()))
+    straight = straight_pricing(channel, p_y, problem.beta, problem.divergence, (asked.low, asked.high), asked.epsilon)
+    if straight is not None:
+        return straight
     if asked.epsilon is not None:
         return local_dp_pricing(channel, p_y, problem.beta, conjugate, asked.epsilon)
     if asked.low > 0.0 or asked.high < np.inf:
         boxed = Pricing.of(channel, p_y, problem.beta, within(conjugate, *ratios_within(asked, p_y)))
         return replace(boxed, smooth=False)  # cells at their limits stand still: Newton's method on alpha would not end
-    straight = straight_pricing(channel, p_y, problem.beta, problem.divergence)
-    return straight or Pricing.of(channel, p_y, problem.beta, conjugate)
+    return Pricing.of(channel, p_y, problem.beta, conjugate)
 
 
 def ratios_within(asked: PricedConstraints, p_y: Array) -> tuple[float, float]:
@@ -194,46 +195,3 @@ def ratios_within(asked: PricedConstraints, p_y: Array) -> tuple[float, float]:
 
 #: A ratio below this counts as 0.
 _LEAST_RATIO = 1e-100
-
-
-def straight_pricing(channel: Array, p_y: Array, beta: float, divergence: FDivergence) -> Pricing | None:
-    """Price over the whole simplex with an f of straight pieces; None where f has others."""
-    pieces = pieces_of(divergence)
-    if pieces is None:
-        return None
-
-    conjugate = conjugate_of(divergence, 1.0 / float(p_y.min()))
-    tilt = float(conjugate.price(np.array([2.0]))[0] - 2.0 * divergence.f(np.array([0.5]))[0])
-
-    def solve(c: Array, limit: int, precision: float, near: Array | None) -> Inner:
-        found = solve_segments(c, p_y, beta, pieces)
-        return found._replace(n=found.n - beta * tilt)  # n goes with the conjugate, which has a multiple of r - 1 more
-
-    return Pricing(channel, p_y, beta, conjugate, solve, smooth=False)
-
-
-def solve_segments(c: Array, p_y: Array, beta: float, pieces: Pieces) -> Inner:
-    """Maximise c.x - beta sum_y p(y) H(x(y)/p(y)) over the simplex, for each row of c; n is the last slope taken.
-
-    Examples
-    --------
-    >>> from cvxpriv.divergences import divergence
-    >>> pieces = pieces_of(divergence("total-variation"))
-    >>> solve_segments(np.array([[1.0, 0.0]]), np.array([0.5, 0.5]), 0.2, pieces).x.tolist()
-    [[1.0, 0.0]]
-    """
-    ends = np.concatenate([[0.0], 1.0 / pieces.kinks[::-1], [np.inf]])
-    slopes = pieces.intercepts[::-1]
-    upper = np.minimum(ends[1:], 1.0 / p_y[:, None])
-    lengths = (np.maximum(upper - ends[:-1], 0.0) * p_y[:, None]).ravel()
-    gains = (c[:, :, None] - beta * slopes).reshape(len(c), lengths.size)
-    order = np.argsort(-gains, axis=1, kind="stable")
-    filled = np.cumsum(lengths[order], axis=1)
-    taken = np.zeros_like(gains)
-    np.put_along_axis(taken, order, np.clip(1.0 - (filled - lengths[order]), 0.0, lengths[order]), axis=1)
-    last = np.minimum((filled < 1.0).sum(axis=1, keepdims=True), order.shape[1] - 1)
-    n = np.take_along_axis(gains, np.take_along_axis(order, last, axis=1), axis=1)[:, 0]
-    # At r = 0 H is the slope of f at infinity. Whatever n is, this is an upper bound.
-    value = n + np.maximum(gains - n[:, None], 0.0) @ lengths - beta * float(pieces.slopes[-1])
-    x = taken.reshape(len(c), p_y.size, slopes.size).sum(axis=2)
-    return Inner(value, x, np.zeros_like(x), n)
