@@ -93,8 +93,8 @@ class At(NamedTuple):
             least, most = (
                 costs.bare.slope(ratio * (1.0 + side)) for side in (-BESIDE, BESIDE)
             )  # at a kink any between
-            ends = (np.where(some, plain.beta * (slope - one), 0.0) for one in (most, least))
-            beyond = _balanced(*ends, inner.x, ratio)
+            both = (np.where(some, plain.beta * (slope - one), 0.0) for one in (most, least))
+            beyond = _balanced(*both, inner.x, ratio)
         return cls(c, rest - peak - away - beyond, inner.n, x, lines, peak, away, beyond), inner.value
 
 
