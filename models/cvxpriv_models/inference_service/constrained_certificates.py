@@ -93,13 +93,13 @@ class At(NamedTuple):
             least, most = (
                 costs.bare.slope(ratio * (1.0 + side)) for side in (-BESIDE, BESIDE)
             )  # at a kink any between
-            both = (np.where(some, plain.beta * (slope - one), 0.0) for one in (most, least))
-            beyond = _balanced(*both, inner.x, ratio)
+            edges = [np.where(some, plain.beta * (slope - one), 0.0) for one in (most, least)]
+            beyond = _balanced(edges[0], edges[1], inner.x, ratio)
         return cls(c, rest - peak - away - beyond, inner.n, x, lines, peak, away, beyond), inner.value
 
 
 def _balanced(low: Array, high: Array, x: Array, ratio: Array) -> Array:
-    """What keeps ratios from where they would be alone: as little as may be, or as makes it nothing over the column.
+    """Return what keeps ratios from where they would be alone: the least that adds up to nothing.
 
     `low`, `high`: Its ends, which differ at kinks; it is >= 0 at the largest ratio and <= 0 at the least.
     """
