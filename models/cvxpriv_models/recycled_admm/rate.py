@@ -97,27 +97,27 @@ def default_eta(problem: Problem, gamma: float | None, accelerated: bool = False
     hessians = _hessians(problem)
     if not accelerated:
         return fastest_eta(problem.network, *_ends(hessians), gamma)
-    least, largest = _ends(hessians.mean(axis=0))
-    middle = float(np.sqrt(max(least, NARROW * largest)) * np.sqrt(largest))
-    return fastest_eta(problem.network, *_ends(hessians), gamma, middle)
+    return fastest_eta(problem.network, *_ends(hessians), gamma, _ends(hessians.mean(axis=0)))
 
 
 def fastest_eta(
-    network: Network, least: float, largest: float, gamma: float | None, middle: float | None = None
+    network: Network, least: float, largest: float, gamma: float | None, mean: tuple[float, float] | None = None
 ) -> float:
     """Return one eta for all edges, from the least and the largest curvature of the O_i; see `default_eta`.
 
-    `middle`: Where passes are combined, the curvature of the mean of the O_i that stands for all of them: a combination
-    takes the few that are far from it, and the few eigenvalues of the graph that are near 0.
+    `mean`: Where passes are combined, the least and the largest curvature of the mean of the O_i: these count along the
+    consensus, and a combination takes the few eigenvalues of the graph that are near 0.
     """
     if not largest > NONE:
         least = largest = 1.0
-        middle = None if middle is None else 1.0
-    h = np.geomspace(max(least, NARROW * largest), largest, CURVATURES)
-    together = h if middle is None else np.array([middle])
+        mean = mean and (1.0, 1.0)
+    h, together = (
+        np.geomspace(max(ends[0], NARROW * ends[1]), ends[1], CURVATURES)
+        for ends in ((least, largest), mean or (least, largest))
+    )
     neighbours, eigenvalues = float(network.degrees.mean()), graph_eigenvalues(network)
     apart = eigenvalues[eigenvalues >= AGREED]
-    if middle is not None:
+    if mean:
         apart = np.maximum(apart, FEW)
     etas = largest / (2.0 * neighbours) * np.geomspace(1.0 / SPAN, SPAN, ETAS)
     rates = [
