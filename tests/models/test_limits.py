@@ -241,7 +241,7 @@ BOUNDED: dict[str, Callable[..., Any]] = {
 
 def said_of(run: Any) -> str:
     """What a run says of its bound."""
-    return run.bound.reason if run.bound is not None else run.note
+    return run.bound.reason if run.bound is not None else f"{run.note} {run.no_gap}"
 
 
 @pytest.mark.parametrize("model", BOUNDED)

@@ -86,7 +86,6 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     },
     "cvxpriv_models.privacy_funnel.closed_form": {
         ("", r"^_RAISED = "): "a factor that is divided out again: it only keeps products off the subnormal numbers",
-        ("rows_of", r"log_u >= FLOOR"): "a cell at the floor has a mass of 0 in doubles",
         ("iteration", r"^ahead = "): "where the search for a root begins",
         ("iteration", r"lam_before"): "where the search for a root begins",
         ("", r"^_LOW_MASS"): "from e^20 above the floor a column does not feel it to nine digits",

@@ -26,6 +26,7 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.facts import Facts
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun, restored
 from cvxpriv.runs.saved import decoded
+from cvxpriv.tables.arrays import stochastic_matrix
 from cvxpriv.tables.documents import table_of
 
 from . import closed_form, optimum
@@ -191,6 +192,8 @@ def stored_bound(
     if abs(certificate.rate - problem.rate) > SAME_RATE:
         raise DataError(f"the certificate is of rate={certificate.rate!r}, the run of {problem.rate!r}: solve again")
     table, clock, names = problem.table.probabilities, Clock(CHECK_TIME), tuple(name for name, _ in constraints)
+    if len(stochastic_matrix(certificate.mechanism, "the certificate's mechanism")) != len(problem.p_x):
+        raise DataError("the certificate's mechanism has other inputs than the table: solve again")
     if certificate.table_sha256 != table_hash(table.tolist()):
         raise DataError("the certificate does not prove a bound of this table: its SHA-256 differs")
     if isinstance(certificate, CostedCertificate):
