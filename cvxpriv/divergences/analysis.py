@@ -164,13 +164,11 @@ def _holds_t(f: Node) -> bool:
     for term in linear(f):
         factors = term.factors if isinstance(term, Product) else ((term, ONE),)
         moving = [factor for factor in factors if not constant(factor[0])]
-        if moving == [(T, ONE)] or (len(moving) == 1 and moving[0][1] == ONE and _is_sum_with_t(moving[0][0])):
-            return True
+        if len(moving) == 1 and moving[0][1] == ONE:
+            base = moving[0][0]
+            if base == T or (isinstance(base, Sum) and _holds_t(base)):
+                return True
     return False
-
-
-def _is_sum_with_t(node: Node) -> bool:
-    return isinstance(node, Sum) and _holds_t(node)
 
 
 def _tilted(f: Node, c: Node) -> Node:

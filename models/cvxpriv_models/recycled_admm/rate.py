@@ -95,9 +95,8 @@ def default_eta(problem: Problem, gamma: float | None, accelerated: bool = False
     `gamma`: The gamma of the even step; None: without one. `accelerated`: Whether passes are combined.
     """
     hessians = _hessians(problem)
-    if not accelerated:
-        return fastest_eta(problem.network, *_ends(hessians), gamma)
-    return fastest_eta(problem.network, *_ends(hessians), gamma, _ends(hessians.mean(axis=0)))
+    mean = _ends(hessians.mean(axis=0)) if accelerated else None
+    return fastest_eta(problem.network, *_ends(hessians), gamma, mean)
 
 
 def fastest_eta(
