@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import islice
 
+from cvxpriv.distributed import messages
 from cvxpriv.distributed.carriers import HOLDER, MessageLog, Role, refusal
 from cvxpriv.distributed.flight_holder import EXCHANGE, HOLD, flight, place_of, seconds_of
 from cvxpriv.distributed.keys import Keys
@@ -16,6 +18,8 @@ from cvxpriv.errors import CvxprivError, MessageRefused, PartyError
 PAUSE = 0.2
 #: Seconds beyond `HOLD` after which a call is given up.
 MARGIN = 30.0
+#: Bytes that Arrow Flight puts around a message, at most.
+WRAPPING = 1024
 
 
 def serve(
@@ -105,6 +109,7 @@ class _Connection:
             cert_chain=keys.certificate,
             private_key=keys.key,
             override_hostname=holder,
+            generic_options=[("grpc.max_receive_message_length", messages.LARGEST + WRAPPING)],
         )
 
     def call(self, message: Message, fresh: bool = False) -> Message:
@@ -113,13 +118,15 @@ class _Connection:
         spoken = self.role.vocabulary
         body = spoken.encode(message, Envelope(self.session, self.sequence))
         try:
-            found = list(self.client.do_action(flight.Action(EXCHANGE, body), self.options))
+            found = list(islice(self.client.do_action(flight.Action(EXCHANGE, body), self.options), 2))
         except flight.FlightUnauthorizedError as error:
             raise PartyError(f"{self.name!r} is not admitted to this run: the orchestrator must list it") from error
         except flight.FlightServerError as error:
             raise MessageRefused(str(error).splitlines()[0].partition(". Detail:")[0][:400]) from error
+        except flight.FlightCancelledError as error:  # what gRPC makes of a message beyond the limit
+            raise MessageRefused(f"a message of more than {messages.LARGEST:,} bytes was refused unread") from error
         if len(found) != 1:
-            raise MessageRefused(f"{len(found)} messages came, expected one")
+            raise MessageRefused(f"{'more' if found else 'fewer'} messages came than one")
         self.log.note(self.name, HOLDER, message)
         envelope, request = spoken.decode(found[0].body, "holder", self.role.sizes)
         if envelope.sequence != self.sequence or (not fresh and envelope.session != self.session):

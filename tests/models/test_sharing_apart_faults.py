@@ -31,7 +31,7 @@ from cvxpriv.distributed.flight_holder import EXCHANGE, FlightHolder
 from cvxpriv.distributed.flight_party import serve
 from cvxpriv.distributed.keys import Keys, add_member, create_team, keys_in
 from cvxpriv.distributed.messages import Envelope, Message
-from cvxpriv.errors import PartyError
+from cvxpriv.errors import MessageRefused, PartyError
 
 EXACT = Allowance(exact=True)
 #: The options of the processes below, as `party serve` reads them.
@@ -152,6 +152,33 @@ def test_what_is_wrong_is_refused_and_the_run_still_ends_right(
     expected = SharingApart(InProcess(alone, SPOKEN), labels).solve(max_iter=20)
     assert run.state["z"].tobytes() == expected.state["z"].tobytes()
     assert sum(bool(entry.refused) for entry in holder.log.entries) == 9
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"), [(["x" * 5000], "more than 1,000 bytes was refused unread"), (["x"] * 10**6, "more messages")]
+)
+def test_a_party_reads_no_more_than_one_message_of_the_largest_size(
+    team: Mapping[str, Keys], monkeypatch: pytest.MonkeyPatch, sent: list[str], said: str
+) -> None:
+    taken = []
+
+    class Flood(flight.FlightServerBase):  # type: ignore[misc]
+        def do_action(self, context: Any, action: Any) -> Iterator[Any]:
+            for body in sent:
+                taken.append(body)
+                yield flight.Result(body.encode())
+
+    own = team["label-holder"]
+    monkeypatch.setattr(messages, "LARGEST", 1000)
+    with Flood(
+        "grpc+tls://127.0.0.1:0",
+        tls_certificates=[(own.certificate, own.key)],
+        verify_client=True,
+        root_certificates=own.authority,
+    ) as flood:
+        with pytest.raises(MessageRefused, match=said):
+            serve(SharingParty(np.ones((3, 1)), EXACT), f"127.0.0.1:{flood.port}", team["a"], wait=1.0)
+    assert len(taken) < 10**6
 
 
 class Killed(Exception):
@@ -433,3 +460,36 @@ def test_a_process_that_stops_reading_ends_the_run_in_time(folder: Path) -> None
     assert time.monotonic() - begun < 10.0
     parties.running["a"].kill()
     parties.running["a"].wait()
+
+
+#: A label holder of 20,000 rows as a process of its own: it says its address, and at its end the most memory that it had.
+HOLDER_ALONE = """
+import sys
+import numpy as np
+from cvxpriv.distributed.flight_holder import FlightHolder
+from cvxpriv.distributed.keys import keys_in
+from cvxpriv_models.admm_sharing.apart import SharingApart
+from cvxpriv_models.admm_sharing.apart_messages import SPOKEN
+
+holder = FlightHolder("127.0.0.1:0", keys_in(sys.argv[1]), ["a"], SPOKEN, wait=300.0)
+print(holder.address, flush=True)
+SharingApart(holder, np.arange(20_000) % 2 == 0).solve(max_iter=4, tol=1e-30)
+holder.close()
+print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
+"""
+
+
+@pytest.mark.slow
+def test_the_label_holder_needs_no_more_memory_for_a_party_of_many_columns(folder: Path) -> None:
+    peaks, columns_of, kib = [], (10, 300), 1024
+    x = np.random.default_rng(0).uniform(size=(20_000, max(columns_of)))
+    for count in columns_of:
+        command = [sys.executable, "-c", HOLDER_ALONE, str(folder / "team" / "label-holder")]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as alone:
+            assert alone.stdout is not None
+            address = alone.stdout.readline().strip()
+            party = SharingParty(x[:, :count], EXACT)
+            serve(party, address, keys_in(folder / "team" / "a"), wait=60.0)
+            peaks.append(int(alone.stdout.readline()) * kib)
+        assert len(party.coefficients) == count
+    assert abs(peaks[1] - peaks[0]) < x.nbytes / 4  # the columns are 48 MB; two runs differ by a few
