@@ -170,14 +170,10 @@ def test_a_party_reads_no_more_than_one_message_of_the_largest_size(
 
     own = team["label-holder"]
     monkeypatch.setattr(messages, "LARGEST", 1000)
-    with Flood(
-        "grpc+tls://127.0.0.1:0",
-        tls_certificates=[(own.certificate, own.key)],
-        verify_client=True,
-        root_certificates=own.authority,
-    ) as flood:
-        with pytest.raises(MessageRefused, match=said):
-            serve(SharingParty(np.ones((3, 1)), EXACT), f"127.0.0.1:{flood.port}", team["a"], wait=1.0)
+    pair = [(own.certificate, own.key)]
+    flood = Flood("grpc+tls://127.0.0.1:0", tls_certificates=pair, verify_client=True, root_certificates=own.authority)
+    with flood, pytest.raises(MessageRefused, match=said):
+        serve(SharingParty(np.ones((3, 1)), EXACT), f"127.0.0.1:{flood.port}", team["a"], wait=1.0)
     assert len(taken) < 10**6
 
 
@@ -462,7 +458,7 @@ def test_a_process_that_stops_reading_ends_the_run_in_time(folder: Path) -> None
     parties.running["a"].wait()
 
 
-#: A label holder of 20,000 rows as a process of its own: it says its address, and at its end the most memory that it had.
+#: A label holder of 20,000 rows as a process of its own: it says its address, and at its end its peak of memory.
 HOLDER_ALONE = """
 import sys
 import numpy as np
