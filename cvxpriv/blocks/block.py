@@ -17,7 +17,6 @@ import cvxpy as cp
 import numpy as np
 
 from cvxpriv.blocks.declaration import Constraint, Declaration, require_dcp, require_usable, with_constraint
-from cvxpriv.blocks.elsewhere import process
 from cvxpriv.blocks.fastpath.problem import FastProblem, FastSolution
 from cvxpriv.blocks.infeasibility import explain, give_values
 from cvxpriv.blocks.refinement import Refinement, Round, solve_refined
@@ -25,6 +24,7 @@ from cvxpriv.errors import ModelError, SolverFailure, shown
 from cvxpriv.numerics.arrays import Array, Values, single, starts_in
 from cvxpriv.numerics.doors import door
 from cvxpriv.solvers.chain import Attempt, Solution, Solved, solve, try_solver
+from cvxpriv.solvers.place import process
 from cvxpriv.solvers.registry import fallback_chain
 
 if TYPE_CHECKING:

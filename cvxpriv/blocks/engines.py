@@ -15,11 +15,11 @@ import cvxpy as cp
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Declaration
-from cvxpriv.blocks.elsewhere import Elsewhere
 from cvxpriv.errors import Disagreement, ModelError, shown, suggest
 from cvxpriv.numerics.arrays import Values, single, stack, starts_in
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.sizes import late, now, until
+from cvxpriv.solvers.place import Elsewhere
 from cvxpriv.solvers.registry import DEFAULT_CHAIN, fallback_chain, solver_spec
 
 #: Largest violation of a constraint that an exact update may leave: the rounding of sums.

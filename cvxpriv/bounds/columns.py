@@ -13,9 +13,9 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from cvxpriv.bounds.master import Master, MasterPoint
-from cvxpriv.bounds.pool import Pool, parts
+from cvxpriv.bounds.pool import Pool
 from cvxpriv.errors import SolverFailure
-from cvxpriv.numerics.arrays import Array, Flags
+from cvxpriv.numerics.arrays import Array, Flags, parts
 
 Clock: TypeAlias = Callable[[], bool]
 """A clock that returns True once the time is over."""

@@ -3,20 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from cvxpriv.numerics.arrays import Array, Flags, IntArray
-
-#: Most cells of columns that are worked on at once: with their costs and rows they take a few megabytes.
-CELLS_AT_ONCE = 200_000
-
-
-def parts(symbols: int, columns: int) -> list[slice]:
-    """Return slices of that many columns, each of at most `CELLS_AT_ONCE` cells."""
-    ends = [*range(0, columns, max(1, CELLS_AT_ONCE // max(1, symbols))), columns]
-    return [slice(*two) for two in pairwise(ends)]
 
 
 @dataclass(frozen=True, eq=False)

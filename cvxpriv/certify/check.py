@@ -25,7 +25,7 @@ from cvxpriv.errors import Disagreement, ModelError, suggest
 from cvxpriv.numerics.arguments import require_positive
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.numerics.doors import door
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.text import section_text
 from cvxpriv.solvers.place import Place, quiet

@@ -19,7 +19,7 @@ from cvxpriv.certify.sections import largest_residual
 from cvxpriv.certify.verdicts import Tolerances
 from cvxpriv.kkt.conic.program import ConeProgram
 from cvxpriv.numerics.doors import door
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.reports.facts import Facts, Section, Table
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.text import text_of

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from cvxpriv.certify.verdicts import VERDICTS, Verdict
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.numerics.sizes import counted
 from cvxpriv.reports.facts import Fact, Facts, Section, Table
 from cvxpriv.reports.formatting import format_cell

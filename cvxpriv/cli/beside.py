@@ -14,7 +14,6 @@ from cvxpriv.reports.facts import Facts
 from cvxpriv.runs.mechanism_model import MechanismModel
 from cvxpriv.runs.mechanism_run import MechanismRun
 from cvxpriv.runs.noise_costs import noise_costs
-from cvxpriv.solvers.place import solvers_silent
 from cvxpriv.tables.joint import JointTable
 
 Model = MechanismModel[MechanismRun[Any, Any]]
@@ -24,6 +23,8 @@ def curve_of(
     terminal: Terminal, model: Model, points: int | Iterable[float], solving: Mapping[str, Any], interrupt: Interrupt
 ) -> tuple[pd.DataFrame | None, Sequence[Array]]:
     """Return the curve with its mechanisms; after an interrupt, only its finished points."""
+    from cvxpriv.solvers.place import solvers_silent
+
     watching: dict[str, Any] = {"progress": terminal.progress}
     if solving["n_jobs"] == 1:
         watching["callback"] = lambda *_: interrupt.pressed
@@ -40,6 +41,7 @@ def costs_of(
     solving: Mapping[str, Any],
 ) -> pd.DataFrame:
     """Return the cost of noise in a table, by epsilon; `again` poses the model on another table."""
+    from cvxpriv.solvers.place import solvers_silent
 
     def designed(noisy: JointTable) -> Array:
         return again(noisy).solve(**solving).mechanism

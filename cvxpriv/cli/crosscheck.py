@@ -13,7 +13,6 @@ from cvxpriv.cli.options import NAMES, output_options, require_writable
 from cvxpriv.cli.plugins import CROSSCHECKS, PluginGroup
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import Disagreement, ModelError, suggest
-from cvxpriv.solvers.place import solvers_silent
 
 if TYPE_CHECKING:
     from cvxpriv.certify.cases import Case, Target
@@ -160,6 +159,7 @@ def checked(
     from cvxpriv.certify import crosscheck as cross_check
     from cvxpriv.certify.sections import crosscheck_facts, refused
     from cvxpriv.cli.results import write
+    from cvxpriv.solvers.place import solvers_silent
 
     if bug is not None and out is None:
         raise click.UsageError("--bug writes a script: give --out, the folder for it")
@@ -182,6 +182,8 @@ def checked(
 
 def _bug(terminal: Terminal, check: CrossCheck, solver: str, said: list[str]) -> dict[str, Callable[[Path], Path]]:
     """Return the file of a bug report; a note where the solver's answers give no reason for one."""
+    from cvxpriv.solvers.place import solvers_silent
+
     spelled = next((name for name in check.verdicts if name.upper() == solver.upper()), solver)
     if spelled in check.verdicts and check.verdicts[spelled].verdict != "WRONG":
         said.append(f"No bug report: no answer of {spelled} is WRONG")

@@ -9,7 +9,6 @@ import click
 from cvxpriv.cli.options import DIVERGENCE, NAMES, output_options
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.reports.formatting import number, paragraph, residual, table
-from cvxpriv.solvers.place import solvers_silent
 
 if TYPE_CHECKING:
     from cvxpriv.certify import Formulations
@@ -36,6 +35,7 @@ def formulations(
     """
     from cvxpriv.divergences.formulations import PROBLEM, formulations as compare
     from cvxpriv.divergences.registry import divergence_or_text
+    from cvxpriv.solvers.place import solvers_silent
 
     target = divergence_or_text(divergence)
     with terminal.phase("comparing"), solvers_silent():

@@ -9,7 +9,6 @@ import click
 from cvxpriv.cli.options import DIVERGENCE, NAMES, output_options
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import ModelError
-from cvxpriv.solvers.place import solvers_silent
 
 REFUTED = 1
 """Exit code when a check fails; bad input is 2."""
@@ -47,6 +46,7 @@ def verify(terminal: Terminal, divergence: str, floor: float, solvers: tuple[str
     """
     from cvxpriv.divergences.registry import divergence_or_text
     from cvxpriv.runs.verification import verify as verification_of
+    from cvxpriv.solvers.place import solvers_silent
 
     if not 0.0 < floor < 1.0:
         raise ModelError(f"--floor={floor:g}: give a number between 0 and 1, such as 0.001")

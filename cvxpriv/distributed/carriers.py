@@ -17,7 +17,7 @@ from typing import Protocol
 from cvxpriv.distributed.kinds import REFUSAL
 from cvxpriv.distributed.messages import Message, Vocabulary
 from cvxpriv.errors import DataError, ModelError, PartyError, PrivacyError
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from cvxpriv.kkt.written import Written
 from cvxpriv.numerics.arguments import finite_double, real_numbers
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.solvers.place import quiet
 
 FIGURES = ("primal", "dual", "complementarity", "stationarity", "natural", "gap")

@@ -12,7 +12,7 @@ import numpy as np
 from cvxpriv.errors import DataError, shown
 from cvxpriv.numerics.arguments import few
 from cvxpriv.numerics.arrays import Array, Flags
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.tables.encodings import SIGNS
 from cvxpriv.tables.frames import factorized, in_order, symbol
 from cvxpriv.tables.small_counts import FEWEST

@@ -19,7 +19,7 @@ from cvxpriv.errors import DataError, PrivacyError, shown, suggest
 from cvxpriv.learning.columns import Category, Column, Number, column_of, missing_cells
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs.saved import read_run
 from cvxpriv.tables.frames import require_columns

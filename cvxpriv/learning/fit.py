@@ -17,7 +17,7 @@ from cvxpriv.learning.schema import RELATIONS, relation_of
 from cvxpriv.learning.scores import Scores, private_scores, scores_of
 from cvxpriv.numerics.arguments import names_in
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.numerics.sizes import counted
 from cvxpriv.privacy import Plan, gaussian_epsilon
 from cvxpriv.privacy.gaussian import composed

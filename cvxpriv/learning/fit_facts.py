@@ -13,7 +13,7 @@ import numpy as np
 from cvxpriv.certify.sections import crosscheck_section, crosscheck_tables
 from cvxpriv.learning.fit import Fit
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.numerics.sizes import counted
 from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.files import write_text

@@ -16,7 +16,7 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs.learning_run import LearningRun, PrivateLearningRun, Start
-from cvxpriv.schedules.problem_starts import run_each
+from cvxpriv.schedules.running import run_each
 
 
 @door

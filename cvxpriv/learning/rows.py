@@ -9,7 +9,7 @@ from cvxpriv.learning.columns import Category, Number
 from cvxpriv.learning.encoding import Encoding
 from cvxpriv.learning.schema import PublicSchema
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.reports.facts import Fact, Section, Table
 from cvxpriv.reports.formatting import format_number
 

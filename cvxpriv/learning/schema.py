@@ -32,7 +32,7 @@ from cvxpriv.learning.schema_parts import (
 )
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.reports.files import PathLike, read_document
 from cvxpriv.runs.options import Option
 from cvxpriv.tables.frames import symbol

@@ -13,7 +13,7 @@ import numpy as np
 from cvxpriv.errors import DataError, PrivacyError, shown
 from cvxpriv.numerics.arguments import as_array, few, is_missing
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.tables.frames import symbol
 
 Range: TypeAlias = tuple[float, float]

@@ -23,7 +23,7 @@ from cvxpriv.mechanisms.likelihood import most_likely
 from cvxpriv.mechanisms.noisy_frequencies import NoisyCounts
 from cvxpriv.mechanisms.release import RELEASED, Channel
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.numerics.sizes import counted
 from cvxpriv.reports.document import records
 from cvxpriv.reports.files import MANIFEST, PathLike, encoded, write_bytes

@@ -26,7 +26,7 @@ from scipy.special import betaincinv
 
 from cvxpriv.mechanisms.likelihood import extreme
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.frames import by_number
 

@@ -24,7 +24,7 @@ from cvxpriv.mechanisms.noisy_frequencies import NoisyCounts, counts_in
 from cvxpriv.numerics.arguments import is_number
 from cvxpriv.numerics.arrays import Array, Flags
 from cvxpriv.numerics.doors import door
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.reports.files import MANIFEST, PathLike, plain_file
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.arrays import stochastic_matrix

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from cvxpriv.errors import DataError, shown, suggest
 from cvxpriv.numerics.arrays import Array, IntArray
 from cvxpriv.numerics.doors import door
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.numerics.sizes import of_resampling, require_feasible
 from cvxpriv.tables.arrays import stochastic_matrix
 from cvxpriv.tables.information import ACCURACIES, MEASURES, OF_Y, measure, ranges

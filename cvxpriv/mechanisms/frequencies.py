@@ -32,7 +32,7 @@ from cvxpriv.mechanisms.codebook import Stated, clopper_pearson, statistics_of
 from cvxpriv.mechanisms.likelihood import extreme, most_likely
 from cvxpriv.mechanisms.noisy_frequencies import NoisyCounts
 from cvxpriv.numerics.arrays import Array, Flags
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.joint import JointTable
 from cvxpriv.tables.recipe import Recipe

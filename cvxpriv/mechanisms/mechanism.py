@@ -26,7 +26,7 @@ from cvxpriv.mechanisms.release import RELEASED, Unseen, release
 from cvxpriv.mechanisms.revealing import Reveals, reveals
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.reports.files import PathLike, read_text, write_text
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.arrays import stochastic_matrix

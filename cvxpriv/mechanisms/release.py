@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from cvxpriv.errors import DataError, ModelError, PrivacyError, shown, suggest, warn
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.privacy.noise import Noise
 from cvxpriv.privacy.sampling import exact_choices
 from cvxpriv.tables.alphabets import Alphabet

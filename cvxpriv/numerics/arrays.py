@@ -6,6 +6,7 @@ with 1 there. Nothing else holds values while an algorithm runs.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, TypeVar, get_args, get_origin
 
 import numpy as np
@@ -25,6 +26,18 @@ def starts_in(state: Values) -> int:
     30
     """
     return len(next(iter(state.values())))
+
+
+def given_count(init: object) -> int:
+    """Return the number of starts in `init`, 0 where it is None, before it is read: too many are refused at once."""
+    if init is None:
+        return 0
+    try:
+        several = isinstance(init, (list, tuple))
+        shape = (len(init), *np.shape(init[0])) if several else np.shape(init)  # type: ignore[arg-type,index,call-overload]
+    except Exception:  # what is no mechanism is refused where it is read
+        return 1
+    return int(shape[0]) if len(shape) == 3 else 1
 
 
 def take(state: Values, index: npt.NDArray[np.intp]) -> dict[str, Array]:
@@ -91,6 +104,16 @@ def measured_each(figures: Callable[[Values], Mapping[str, float]]) -> Callable[
         return {name: np.array([each[name] for each in several]) for name in several[0]}
 
     return every
+
+
+#: Most cells of columns that are worked on at once: with their costs and rows they take a few megabytes.
+CELLS_AT_ONCE = 200_000
+
+
+def parts(symbols: int, columns: int) -> list[slice]:
+    """Return slices of that many columns, each of at most `CELLS_AT_ONCE` cells."""
+    ends = [*range(0, columns, max(1, CELLS_AT_ONCE // max(1, symbols))), columns]
+    return [slice(*two) for two in pairwise(ends)]
 
 
 def read_only(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:

@@ -21,7 +21,7 @@ import numpy as np
 from cvxpriv.errors import CvxprivError, DataError, ModelError, shown
 from cvxpriv.numerics.arguments import as_array, real_numbers
 from cvxpriv.numerics.arrays import unaliased
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 
 Wrapped = TypeVar("Wrapped", bound=Callable[..., Any])
 

@@ -1,4 +1,7 @@
-"""Installed packages: the objects that they add to the toolkit, and the versions behind a result.
+"""Installed packages: those imported when first used, the objects that some add, and the versions behind a result.
+
+`pd` and `mpmath` are imported at their first attribute: pandas takes as long to import as a model does. A module that
+only names pandas' types, or makes tables when it is asked for them, takes `pd` from here.
 
 Entry points name the objects, and use imports them. A package declares, in its `pyproject.toml`,
 
@@ -14,11 +17,33 @@ import platform
 import sys
 from collections.abc import Iterable
 from functools import cache
-from importlib import metadata
+from importlib import import_module, metadata
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cvxpriv.errors import ModelError
+
+if TYPE_CHECKING:
+    import mpmath
+    import pandas as pd
+else:
+
+    class _Later:
+        """A module that is imported at its first attribute."""
+
+        def __init__(self, name: str) -> None:
+            self._name = name
+
+        def __getattr__(self, name: str) -> object:
+            if name.startswith("__"):  # copies and pickles ask for their methods
+                raise AttributeError(name)
+            found = getattr(import_module(self._name), name)
+            setattr(self, name, found)
+            return found
+
+    pd, mpmath = _Later("pandas"), _Later("mpmath")
+
+__all__ = ["extension", "extensions", "machine", "mpmath", "pd", "versions"]
 
 PACKAGES = ("numpy", "scipy", "cvxpy", "clarabel", "ecos", "scs", "osqp", "highspy")
 """The packages on which numbers depend."""

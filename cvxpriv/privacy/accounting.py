@@ -22,7 +22,7 @@ from scipy.special import expit
 
 from cvxpriv.errors import PrivacyError
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.numerics.sizes import counted
 from cvxpriv.privacy.gaussian import composed, gaussian_deltas, gaussian_epsilon, gaussian_mu
 

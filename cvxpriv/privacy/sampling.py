@@ -19,7 +19,7 @@ import numpy.typing as npt
 from scipy.special import erfinv, expit, ndtri
 
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.later import mpmath
+from cvxpriv.numerics.packages import mpmath
 
 #: Maps a number n to n random 64-bit words.
 Words = Callable[[int], npt.NDArray[np.uint64]]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.reports.facts import Fact, Facts
 
 SCHEMA_VERSION = 1

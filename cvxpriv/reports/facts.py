@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cvxpriv.errors import DataError, suggest
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.reports.formatting import DIGITS, format_cell, format_number, is_number
 from cvxpriv.reports.heatmaps import Heatmap
 from cvxpriv.reports.sliders import Slider

@@ -24,8 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cvxpriv.errors import DataError, ModelError, inert, suggest
-from cvxpriv.numerics.later import pd
-from cvxpriv.numerics.packages import machine, versions
+from cvxpriv.numerics.packages import machine, pd, versions
 from cvxpriv.reports.facts import Fact, Facts, Section, Table
 from cvxpriv.reports.files import PathLike, write_text
 from cvxpriv.reports.formatting import DIGITS, MISSING, format_cell, is_figure, is_number

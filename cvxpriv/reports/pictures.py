@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from cvxpriv.errors import DataError, ModelError, shown, suggest
 from cvxpriv.numerics.arguments import require_at_most, require_positive
 from cvxpriv.numerics.doors import door
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.reports.files import PathLike, write_bytes
 
 if TYPE_CHECKING:

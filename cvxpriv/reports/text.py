@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cvxpriv.errors import DataError, inert
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.reports.facts import Fact, Facts, Section, Table
 from cvxpriv.reports.files import PathLike, write_bytes
 from cvxpriv.reports.formatting import DIGITS, WIDTH, ascii_text, format_cell, is_figure, paragraph, table

@@ -25,7 +25,7 @@ from cvxpriv.mechanisms.mechanism import Mechanism
 from cvxpriv.numerics.arguments import real_numbers, require_callback
 from cvxpriv.numerics.arrays import Array, Values, measured_each, single, stack, starts_in, take
 from cvxpriv.numerics.doors import door
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.numerics.sizes import Size, of_mechanism, require_feasible
 from cvxpriv.reports.facts import Facts
 from cvxpriv.reports.files import PathLike
@@ -37,8 +37,8 @@ from cvxpriv.runs.options import Option, declared
 from cvxpriv.runs.saved import read_run
 from cvxpriv.runs.sides import PRIVATE_AND_PUBLIC, Sides
 from cvxpriv.schedules.history import Context, History
-from cvxpriv.schedules.problem_starts import given_starts, pieces, run_each
-from cvxpriv.schedules.running import run
+from cvxpriv.schedules.problem_starts import given_starts
+from cvxpriv.schedules.running import run, run_pieces
 from cvxpriv.schedules.steps import Loop, Sweep
 from cvxpriv.tables.documents import table_of
 from cvxpriv.tables.joint import JointTable
@@ -208,13 +208,7 @@ class AlternatingModel(MechanismModel[AlternatingRun]):
         blocks = list(self.blocks().values())
         loop = Loop(Sweep(blocks), _Settled(blocks, tol), limit, self._measured, name=LOOP)
         initial = [self._initial(seed, number, given[number] if given else {}) for number in range(count)]
-        done = run_each(
-            partial(_passes, loop, who, callback),
-            [stack(initial[part.start : part.stop]) for part in pieces(count, n_jobs)],
-            n_jobs=n_jobs,
-            progress=progress,
-            description="starts",
-        )
+        done = run_pieces(partial(_passes, loop, who, callback), initial, n_jobs=n_jobs, progress=progress)
         state = {name: np.concatenate([piece[name] for piece, _ in done]) for name in done[0][0]}
         measured = self._measured(state)
         objective = measured.pop("objective")
@@ -323,10 +317,10 @@ def _residuals(blocks: Sequence[Block], state: Values) -> Array:
 
 
 def _passes(
-    loop: Loop, engine: Engine, callback: shared.Watch | None, state: Values
+    loop: Loop, engine: Engine, callback: shared.Watch | None, starts: list[dict[str, Any]]
 ) -> tuple[dict[str, Array], Context]:
-    context = Context(engine, History(), callback, starts=np.arange(starts_in(state)))
-    return run(loop, state, context), context
+    context = Context(engine, History(), callback, starts=np.arange(len(starts)))
+    return run(loop, stack(starts), context), context
 
 
 def _starts(

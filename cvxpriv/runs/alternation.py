@@ -13,23 +13,23 @@ from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import warn_not_dpp
-from cvxpriv.blocks.elsewhere import apart
 from cvxpriv.blocks.engines import elsewhere_of, engine_named
 from cvxpriv.blocks.parts import Part, in_real_parts, named, parts_of_problem, proposed, real_problem
 from cvxpriv.errors import ModelError, suggest
 from cvxpriv.numerics.arguments import require_counts
 from cvxpriv.numerics.arrays import Array, Values, single, stack, starts_in
 from cvxpriv.numerics.doors import door
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.numerics.sizes import of_problem, require_feasible
 from cvxpriv.runs.problem_run import ProblemRun, unfinished
 from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.alternation import figures
 from cvxpriv.schedules.history import AnyOf, Below, Context, History
 from cvxpriv.schedules.joint import Together
-from cvxpriv.schedules.problem_starts import Init, given_starts, run_pieces, starting_points
-from cvxpriv.schedules.running import run
+from cvxpriv.schedules.problem_starts import Init, given_starts, starting_points
+from cvxpriv.schedules.running import run, run_pieces
 from cvxpriv.schedules.steps import Loop, Sweep
+from cvxpriv.solvers.place import apart
 
 KIND = "alternation"
 #: A pass that moves no entry by more than this share of the tolerance moves nothing.

@@ -14,7 +14,7 @@ from cvxpriv.blocks.infeasibility import give_values
 from cvxpriv.constraints.ready import ReadyConstraint
 from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.reports.facts import Section, Table
 from cvxpriv.reports.formatting import format_number
 from cvxpriv.runs.mechanism_run import MechanismRun

@@ -12,20 +12,21 @@ import numpy as np
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.convexified import Convexified
 from cvxpriv.blocks.declaration import warn_not_dpp
-from cvxpriv.blocks.elsewhere import apart
 from cvxpriv.blocks.engines import Engine, elsewhere_of, engine_named
 from cvxpriv.blocks.parts import named, real_problem
 from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.numerics.arguments import require_counts
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.numerics.doors import door
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.numerics.sizes import of_problem, require_feasible
 from cvxpriv.runs.problem_run import ProblemRun, unfinished
 from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.alternation import KIND, AskedPrice, Passes, residual_of
 from cvxpriv.schedules.history import Context, History
-from cvxpriv.schedules.problem_starts import Init, given_starts, run_pieces, starting_points
+from cvxpriv.schedules.problem_starts import Init, given_starts, starting_points
+from cvxpriv.schedules.running import run_pieces
+from cvxpriv.solvers.place import apart
 
 #: A row of the table of starts, the last point, and its history.
 _End = tuple[dict[str, Any], Values, Context]

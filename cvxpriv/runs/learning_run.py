@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from cvxpriv.errors import DataError
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.privacy.accounting import Accounting
 from cvxpriv.privacy.ledger import Release, account_ledger
 from cvxpriv.reports.facts import Fact, Facts

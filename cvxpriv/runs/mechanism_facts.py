@@ -13,7 +13,7 @@ import numpy as np
 from cvxpriv.certify.sections import crosscheck_section, crosscheck_tables
 from cvxpriv.mechanisms.plots import plot_mechanism
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table, without_clock
 from cvxpriv.reports.files import write_text
 from cvxpriv.reports.formatting import exact_zero, format_number

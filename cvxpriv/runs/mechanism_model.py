@@ -17,13 +17,13 @@ from cvxpriv.errors import DataError, ModelError, suggest
 from cvxpriv.numerics.arguments import few, real_numbers, require_at_most, require_counts
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.numerics.sizes import MOST_POINTS, Size, require_feasible
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs.mechanism_run import MechanismRun, OnTable
 from cvxpriv.runs.options import Option
 from cvxpriv.runs.sides import Sides
-from cvxpriv.schedules.problem_starts import run_each
+from cvxpriv.schedules.running import run_each
 from cvxpriv.tables.joint import JointTable
 
 Run = TypeVar("Run", bound=MechanismRun[Any, Any])

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 from cvxpriv import models
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Constraint, Known
-from cvxpriv.blocks.elsewhere import Elsewhere, apart, process, supervised
 from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.certify.check import CrossCheck
 from cvxpriv.constraints.documents import from_document, to_document
@@ -23,8 +22,7 @@ from cvxpriv.mechanisms.mechanism import Mechanism
 from cvxpriv.mechanisms.noisy_frequencies import NoisyCounts
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.numerics.doors import door
-from cvxpriv.numerics.later import pd
-from cvxpriv.numerics.packages import versions
+from cvxpriv.numerics.packages import pd, versions
 from cvxpriv.reports.facts import Facts, untimed
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.readers import INTERNAL
@@ -32,6 +30,7 @@ from cvxpriv.runs.run import Run
 from cvxpriv.runs.saved import UNSAVED, decoded, encoded, fields_of, starts_of
 from cvxpriv.runs.shadow_prices import shadow_prices
 from cvxpriv.schedules.history import History
+from cvxpriv.solvers.place import Elsewhere, apart, process, supervised
 from cvxpriv.tables.arrays import stochastic_matrix
 from cvxpriv.tables.documents import table_document
 from cvxpriv.tables.joint import JointTable

@@ -20,7 +20,7 @@ import numpy as np
 
 from cvxpriv.errors import DataError, shown
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.reports.facts import Picture, Section, Table
 from cvxpriv.reports.formatting import exact_zero
 from cvxpriv.reports.pictures import COLOURS, GREY, PAGE, blank, styled

@@ -19,7 +19,7 @@ from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.numerics.doors import door
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.pictures import plot_history, plot_passes

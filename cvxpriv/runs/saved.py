@@ -19,8 +19,7 @@ from cvxpriv import models
 from cvxpriv.errors import DataError, ModelError, shown
 from cvxpriv.numerics.arrays import Array, unaliased
 from cvxpriv.numerics.doors import door
-from cvxpriv.numerics.later import pd
-from cvxpriv.numerics.packages import versions
+from cvxpriv.numerics.packages import pd, versions
 from cvxpriv.penalties import LOSSES, Loss, Penalty, loss_named
 from cvxpriv.penalties.named import penalty_of, penalty_record
 from cvxpriv.reports.files import PathLike, read_document, write_text

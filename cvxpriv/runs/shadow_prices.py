@@ -28,7 +28,7 @@ from cvxpriv.errors import CvxprivError, SolverFailure
 from cvxpriv.kkt.conic.program import ConeProgram
 from cvxpriv.kkt.conic.solving import ConicSolution, solve_conic
 from cvxpriv.numerics.arrays import Array, Values
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.solvers.registry import DEFAULT_CHAIN, solver_spec
 
 #: The quantity that prices a constraint without a parameter of its own.

@@ -12,11 +12,12 @@ from typing import Annotated, TypedDict
 
 from numpy.typing import ArrayLike
 
-from cvxpriv.blocks import elsewhere, engines
+from cvxpriv.blocks import engines
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy.budget import Budget
 from cvxpriv.runs.options import Option
 from cvxpriv.schedules import problem_starts
+from cvxpriv.solvers import place
 
 FOR_THE_BOUND = 0.8
 """The part of a time limit that the search for a certified bound may take; the passes have the rest."""
@@ -92,7 +93,7 @@ Isolate = Annotated[
         "Call solvers in a process of their own, and end a call after this time; the next of the chain is then asked. "
         "The search for a bound is one call, which looks for 0.8 of it.",
         unit="seconds",
-        low=elsewhere.SHORTEST,
+        low=place.SHORTEST,
         usual="solvers are called here",
     ),
 ]

@@ -14,7 +14,7 @@ from cvxpriv.mechanisms.disclosure import Disclosure
 from cvxpriv.mechanisms.frequencies import column_utility, private_columns
 from cvxpriv.mechanisms.noisy_frequencies import NoisyCounts
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.numerics.sizes import counted
 from cvxpriv.reports.facts import Fact, Section, Table
 from cvxpriv.reports.formatting import exact_zero, format_number, is_number

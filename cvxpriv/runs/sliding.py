@@ -11,7 +11,7 @@ import numpy as np
 
 from cvxpriv.mechanisms.plots import Axis
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.reports.facts import Section, Table
 from cvxpriv.reports.formatting import exact_zero, format_number
 from cvxpriv.reports.heatmaps import heatmap_of

@@ -13,8 +13,7 @@ import numpy as np
 from cvxpriv.errors import ModelError, PrivacyError, shown, warn
 from cvxpriv.numerics.arguments import few
 from cvxpriv.numerics.doors import door
-from cvxpriv.numerics.later import pd
-from cvxpriv.numerics.packages import versions
+from cvxpriv.numerics.packages import pd, versions
 from cvxpriv.privacy.budget import Budget
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.progress import Pace, shown_pace

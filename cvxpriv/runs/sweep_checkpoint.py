@@ -23,7 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxpriv.errors import DataError, ModelError
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.reports.files import PathLike, locked, plain_file, read_text, sync_folder, write_text
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from cvxpriv.errors import ModelError, PrivacyError, shown, suggest
 from cvxpriv.numerics.arguments import few
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.reports.document import plain_data
 from cvxpriv.runs.options import Parameter, options_of
 from cvxpriv.runs.sweep_checkpoint import digest

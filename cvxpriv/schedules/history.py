@@ -13,7 +13,7 @@ import numpy.typing as npt
 from cvxpriv.blocks.engines import Engine, Outcome, Until
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.numerics.doors import door
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.privacy.ledger import Release
 from cvxpriv.privacy.noise import Noise
 

@@ -1,10 +1,8 @@
-"""The starts of a problem that is not convex, and many independent runs from them, in order or in parallel."""
+"""The starts of a problem that is not convex."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
-from typing import TypeVar
 
 import cvxpy as cp
 import numpy as np
@@ -12,14 +10,12 @@ from cvxpy.constraints.nonpos import Inequality
 from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.declaration import Declaration, require_usable
-from cvxpriv.blocks.elsewhere import Elsewhere, apart, process
 from cvxpriv.blocks.parts import named
 from cvxpriv.errors import ModelError, SolverFailure
-from cvxpriv.numerics.arguments import few, require_seed, require_workers
+from cvxpriv.numerics.arguments import few, require_seed
 from cvxpriv.numerics.arrays import Array, Values
-from cvxpriv.numerics.sizes import in_time
-from cvxpriv.reports.progress import track
 from cvxpriv.solvers.chain import Solution, Solved, solve, try_solver
+from cvxpriv.solvers.place import process
 from cvxpriv.solvers.registry import fallback_chain
 
 #: Distance of a random start from the end of an atom's domain, shared by its entries.
@@ -157,69 +153,3 @@ class _Nearest:
 def _nearest(problem: _Nearest, values: Values) -> dict[str, Array]:
     there = process()
     return dict((problem.solve(values) if there is None else there.solve(problem, values))[0])
-
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-
-
-def run_each(
-    work: Callable[[Item], Result],
-    items: Sequence[Item],
-    *,
-    n_jobs: int = 1,
-    progress: bool = False,
-    description: str = "runs",
-    last: Callable[[Result], bool] | None = None,
-) -> list[Result]:
-    """Do the same work on every item, in the items' order; where it gets `late`, on those begun before.
-
-    >>> run_each(abs, [-1, 2])
-    [1, 2]
-    """
-    require_workers(n_jobs)
-    if n_jobs == 1 or len(items) < 2:
-        done = (work(item) for item in in_time(items))
-    else:
-        from joblib import Parallel, delayed
-
-        there = process()
-        done = Parallel(n_jobs=n_jobs, return_as="generator")(delayed(_apart)(there, work, item) for item in items)
-    results: list[Result] = []
-    try:
-        shown = track(done, total=len(items), description=description, shown=True) if progress else done
-        for result in shown:
-            results.append(result)
-            if last is not None and last(result):
-                break
-    except KeyboardInterrupt:
-        if last is None:
-            raise
-    return results
-
-
-def _apart(there: Elsewhere | None, work: Callable[[Item], Result], item: Item) -> Result:
-    with apart(there):
-        return work(item)
-
-
-def run_pieces(
-    work: Callable[[Sequence[Item]], Result], items: Sequence[Item], *, n_jobs: int, progress: bool
-) -> list[Result]:
-    """Do the same work on starts, cut into one piece per worker."""
-    cut = [items[piece.start : piece.stop] for piece in pieces(len(items), n_jobs)]
-    return run_each(work, cut, n_jobs=n_jobs, progress=progress, description="starts")
-
-
-def pieces(count: int, n_jobs: int) -> list[range]:
-    """Return `count` starts cut into one piece per worker.
-
-    >>> pieces(30, 2)
-    [range(0, 15), range(15, 30)]
-    """
-    from joblib import effective_n_jobs
-
-    require_workers(n_jobs)
-    parts = max(1, min(count, effective_n_jobs(n_jobs)))
-    edges = [count * part // parts for part in range(parts + 1)]
-    return [range(low, high) for low, high in pairwise(edges)]

@@ -1,16 +1,24 @@
-"""The runner of schedules: each kind of step, and loops that follow every start until its own stopping rule holds."""
+"""The runner of schedules: each kind of step, and loops that follow every start until its own stopping rule holds.
+
+`run_each` does many runs, in order or in parallel.
+"""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.errors import Disagreement, ModelError, PrivacyError
+from cvxpriv.numerics.arguments import require_workers
 from cvxpriv.numerics.arrays import Array, Values, put, starts_in, take
 from cvxpriv.numerics.doors import door
+from cvxpriv.numerics.sizes import in_time
+from cvxpriv.reports.progress import track
 from cvxpriv.schedules.history import Context, LoopReport
 from cvxpriv.schedules.steps import AnyStep, Draw, Loop, Parallel, Public, Sweep, Update, parts_of
+from cvxpriv.solvers.place import Elsewhere, apart, process
 
 
 @door
@@ -198,3 +206,62 @@ def _assert_invariants(sweep: Sweep, before: Values, after: Values, context: Con
                 f"{sweep.name!r}, iteration {context.iteration}, start {context.starts[worst]}: {invariant.name} is "
                 f"violated by {violation[worst]:.2e} > {invariant.tolerance:g}"
             )
+
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def run_each(
+    work: Callable[[Item], Result],
+    items: Sequence[Item],
+    *,
+    n_jobs: int = 1,
+    progress: bool = False,
+    description: str = "runs",
+    last: Callable[[Result], bool] | None = None,
+) -> list[Result]:
+    """Do the same work on every item, in the items' order; where it gets `late`, on those begun before.
+
+    >>> run_each(abs, [-1, 2])
+    [1, 2]
+    """
+    require_workers(n_jobs)
+    if n_jobs == 1 or len(items) < 2:
+        done = (work(item) for item in in_time(items))
+    else:
+        from joblib import Parallel, delayed
+
+        there = process()
+        done = Parallel(n_jobs=n_jobs, return_as="generator")(delayed(_apart)(there, work, item) for item in items)
+    results: list[Result] = []
+    try:
+        shown = track(done, total=len(items), description=description, shown=True) if progress else done
+        for result in shown:
+            results.append(result)
+            if last is not None and last(result):
+                break
+    except KeyboardInterrupt:
+        if last is None:
+            raise
+    return results
+
+
+def _apart(there: Elsewhere | None, work: Callable[[Item], Result], item: Item) -> Result:
+    with apart(there):
+        return work(item)
+
+
+def run_pieces(work: Callable[[Any], Result], starts: Any, *, n_jobs: int, progress: bool) -> list[Result]:
+    """Do the same work on starts, an array or a list of them, cut into one piece per worker.
+
+    >>> run_pieces(len, "thirty", n_jobs=1, progress=False)
+    [6]
+    """
+    from joblib import effective_n_jobs
+
+    require_workers(n_jobs)
+    count = len(starts)
+    parts = max(1, min(count, effective_n_jobs(n_jobs)))
+    cut = [starts[count * part // parts : count * (part + 1) // parts] for part in range(parts)]
+    return run_each(work, cut, n_jobs=n_jobs, progress=progress, description="starts")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from cvxpriv.errors import DataError, shown
 from cvxpriv.numerics.arguments import as_array, require_at_most, require_counts
 from cvxpriv.numerics.doors import door
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.tables.frames import encode_column, listed, require_columns, symbol, text_of
 
 MAX_SYMBOLS = 1_000_000

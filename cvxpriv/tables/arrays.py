@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from cvxpriv.errors import DataError, ModelError, suggest
 from cvxpriv.numerics.arguments import real_numbers
 from cvxpriv.numerics.arrays import Array, IntArray, read_only
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.frames import listed, require_columns, text_of
 
@@ -77,18 +77,6 @@ def given_mechanisms(init: ArrayLike, shape: tuple[int, int]) -> Array:
     for place in np.flatnonzero(~right.all(axis=1)):
         stochastic_matrix(several[place], f"init[{place}]")
     return several
-
-
-def given_count(init: object) -> int:
-    """Return the number of starts in `init`, 0 where it is None, before it is read: too many are refused at once."""
-    if init is None:
-        return 0
-    try:
-        several = isinstance(init, (list, tuple))
-        shape = (len(init), *np.shape(init[0])) if several else np.shape(init)  # type: ignore[arg-type,index,call-overload]
-    except Exception:  # what is no mechanism is refused where it is read
-        return 1
-    return int(shape[0]) if len(shape) == 3 else 1
 
 
 def probability_matrix(values: ArrayLike, argument: str) -> Array:

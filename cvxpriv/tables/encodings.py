@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from cvxpriv.errors import DataError, shown, warn
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.reports.files import plain_file
 
 SEPARATORS = (",", ";", "\t", "|")

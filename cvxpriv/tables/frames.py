@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from cvxpriv.errors import DataError, shown, suggest
 from cvxpriv.numerics.arguments import MOST_GIVEN, is_missing
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.reports.text import BINARY, TEXTS
 from cvxpriv.tables.encodings import COMPRESSIONS, SEPARATORS, decoded, file_bytes, separator_of, with_points
 from cvxpriv.tables.headers import below_title, named, one_header

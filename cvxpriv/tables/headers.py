@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cvxpriv.errors import warn
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.tables.encodings import LOOKED_AT, SEPARATORS, DetectedWarning, is_number
 
 MISSING_WORDS = frozenset(

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array, IntArray, read_only
 from cvxpriv.numerics.doors import door
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.arrays import (
     SUM_TOLERANCE,

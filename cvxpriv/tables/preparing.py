@@ -15,7 +15,7 @@ import numpy as np
 from cvxpriv.errors import DataError, PrivacyError, suggest, told_nothing, warn
 from cvxpriv.numerics.arguments import real_numbers
 from cvxpriv.numerics.doors import door
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.tables.arrays import count_column
 from cvxpriv.tables.frames import listed, require_columns, require_present, symbol
 from cvxpriv.tables.headers import DASHES, MISSING_WORDS

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cvxpriv.errors import DataError, suggest
 from cvxpriv.numerics.doors import door
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.tables.encodings import DECIMALS
 from cvxpriv.tables.frames import factorized, in_order, listed, require_columns, require_present, symbol
 from cvxpriv.tables.steps import Bins, Step, document_of_step, step_of

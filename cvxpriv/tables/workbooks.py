@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cvxpriv.errors import DataError
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.reports.text import require_package
 from cvxpriv.tables.encodings import LOOKED_AT, MAX_BYTES, file_bytes
 from cvxpriv.tables.headers import header_place, named, one_header

@@ -17,12 +17,13 @@ from cvxpriv_models.privacy_funnel.baselines import (
     greedy,
 )
 from cvxpriv_models.privacy_funnel.baselines.clustering import (
+    Clusters,
     by_sorting,
     concave_subset,
     improve_subset,
     merge_changes,
+    pair_drops,
 )
-from cvxpriv_models.privacy_funnel.baselines.merging import Clusters, pair_drops
 from cvxpriv_models.privacy_funnel.baselines.outcome import indicator, least_leaking
 from cvxpriv_models.privacy_funnel.baselines.splitting import (
     FLOOR,

@@ -20,10 +20,11 @@ from scipy.optimize import linprog, minimize
 from scipy.special import xlogy
 
 from cvxpriv import datasets
-from cvxpriv.bounds import columns, pool
+from cvxpriv.bounds import columns
 from cvxpriv.bounds.columns import Generation
 from cvxpriv.certify import crosscheck
 from cvxpriv.errors import DataError, ModelError
+from cvxpriv.numerics import arrays
 from cvxpriv.numerics.simplex import parts_of_unit
 from cvxpriv.numerics.sizes import processor_time
 from cvxpriv.tables.information import entropy, mutual_information
@@ -609,7 +610,7 @@ def test_a_large_pool_is_priced_in_parts_and_only_columns_that_cost_most_leave(m
     costs, rows = pricing.rows(pricing.first)
     point = generation.master.solve()
     reduced, sizes, whole = costs - point.duals @ rows, list[int](), pricing.rows
-    monkeypatch.setattr(pool, "CELLS_AT_ONCE", 7 * 12)
+    monkeypatch.setattr(arrays, "CELLS_AT_ONCE", 7 * 12)
     monkeypatch.setattr(columns, "MOST_COLUMNS", 0)
     monkeypatch.setattr(columns, "PER_ROW", 0)
     monkeypatch.setattr(pricing, "rows", lambda part: (sizes.append(part.shape[1]), whole(part))[1])

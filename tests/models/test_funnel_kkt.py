@@ -9,7 +9,7 @@ import pytest
 from cvxpriv_models.privacy_funnel import accelerated, closed_form, interior, kkt, starts
 from hypothesis import given, settings, strategies as st
 
-from cvxpriv.bounds import pool
+from cvxpriv.numerics import arrays
 
 REACHED = 1e-7  # what a run has to reach, in nats
 EXACT = 1e-12  # rounding of sums of some hundred terms of size 1
@@ -77,7 +77,7 @@ def test_residuals_of_a_large_point_are_those_of_its_rows_together(monkeypatch):
     state, _ = initial(p, s, rate, 4, 3)
     asked = state["log_u"], p, s, rate - entropy(p), np.array([np.nan, 0.3, np.nan])
     whole = kkt.residuals(*asked)
-    monkeypatch.setattr(pool, "CELLS_AT_ONCE", 2 * state["log_u"].shape[0] * state["log_u"].shape[2])
+    monkeypatch.setattr(arrays, "CELLS_AT_ONCE", 2 * state["log_u"].shape[0] * state["log_u"].shape[2])
     slopes = kkt.LagrangianSlopes(state["log_u"], s)
     assert [u.shape[1] for u, _, _ in slopes.parts()] == [2, 2, 1]
     for found, expected in zip(vars(kkt.residuals(*asked)).values(), vars(whole).values(), strict=True):

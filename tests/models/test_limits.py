@@ -16,7 +16,6 @@ from cvxpriv_models.inference_service import interior
 from cvxpriv_models.inference_service.joint import joint
 
 import cvxpriv as cpv
-from cvxpriv.blocks.elsewhere import Elsewhere
 from cvxpriv.blocks.engines import DCP, ENGINES, Checked
 from cvxpriv.divergences import FDivergence
 from cvxpriv.errors import ModelError, SolverFailure
@@ -25,6 +24,7 @@ from cvxpriv.numerics.sizes import now, until
 from cvxpriv.reports.text import text_of
 from cvxpriv.runs.alternation import alternate
 from cvxpriv.solvers.isolation import Ending, Worker
+from cvxpriv.solvers.place import Elsewhere
 
 TABLE = cpv.JointTable.from_counts([[12, 3, 5], [1, 8, 6], [2, 2, 9]])
 RNG = np.random.default_rng(0)

@@ -194,7 +194,7 @@ def test_a_model_is_imported_without_pandas_mpmath_and_scikit_learn_which_its_es
         "import sys; from cvxpriv.models import ISTDP, ADMMSharing;"
         "print('pandas' in sys.modules, 'mpmath' in sys.modules);"
         "from cvxpriv.models import InferenceAsService, PrivacyFunnel; print('pandas' in sys.modules);"
-        "import copy, pickle; from cvxpriv.numerics.later import pd; pickle.loads(pickle.dumps(copy.copy(pd)));"
+        "import copy, pickle; from cvxpriv.numerics.packages import pd; pickle.loads(pickle.dumps(copy.copy(pd)));"
         "print('pandas' in sys.modules, pd.DataFrame([1]).shape, 'pandas' in sys.modules);"
         "import cvxpriv_models.istdp, cvxpriv_models.admm_sharing; print('sklearn' in sys.modules);"
         "cvxpriv_models.VerticalLogisticRegression; print('sklearn' in sys.modules)"

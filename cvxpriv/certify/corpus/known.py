@@ -9,7 +9,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 
 OPTIMAL, INFEASIBLE, UNBOUNDED = "optimal", "infeasible", "unbounded"
 UNKNOWN = "unknown"

@@ -13,8 +13,7 @@ from cvxpriv.certify.corpus.items import Item
 from cvxpriv.certify.corpus.known import false_verdicts
 from cvxpriv.certify.verdicts import VERDICTS
 from cvxpriv.errors import CvxprivError
-from cvxpriv.numerics.later import pd
-from cvxpriv.numerics.packages import versions
+from cvxpriv.numerics.packages import pd, versions
 from cvxpriv.reports.facts import Fact, Facts, Section, Table
 from cvxpriv.solvers.registry import installed, package_of
 

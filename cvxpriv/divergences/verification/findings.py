@@ -11,7 +11,7 @@ import numpy as np
 
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.reports.formatting import number, paragraph, table
 
 HOLDS, FAILS, NOT_APPLICABLE = "holds", "fails", "not applicable"

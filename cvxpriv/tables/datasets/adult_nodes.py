@@ -20,7 +20,7 @@ from scipy import sparse
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.reports.files import PathLike
 from cvxpriv.tables.datasets.raw_rows import CATEGORIES, COLUMNS, load_adult
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.tables.datasets.raw_rows import CATEGORIES, COLUMNS, GERMAN_COLUMNS, load_adult, load_compas, load_german
 
 

@@ -11,7 +11,7 @@ from importlib import resources
 
 from cvxpriv.errors import DataError, suggest
 from cvxpriv.numerics.doors import door
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.tables.joint import JointTable
 
 PAPER_SMOOTHING = 1e-3

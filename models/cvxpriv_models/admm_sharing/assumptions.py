@@ -16,7 +16,7 @@ import numpy as np
 from cvxpriv.errors import ModelError, NoGuaranteeWarning, warn
 from cvxpriv.learning.matrices import row_norms
 from cvxpriv.numerics.arrays import Array, Values
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.penalties.convex import bounded
 
 from .blocks import total_share

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arguments import require_counts, require_positive, require_seed
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 
 from .problem import Problem, together
 from .run import Fitted

@@ -13,7 +13,7 @@ from cvxpriv.learning.columns import Category
 from cvxpriv.learning.fit import Fit, Scored
 from cvxpriv.learning.labels import LinearFit
 from cvxpriv.numerics.arguments import names_in
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.numerics.sizes import counted
 from cvxpriv.privacy import Plan
 from cvxpriv.reports.facts import Fact, Section

@@ -15,7 +15,7 @@ from cvxpriv.bounds.service_certificate import ConstrainedServiceCertificate, Se
 from cvxpriv.mechanisms.disclosure import statement_of
 from cvxpriv.mechanisms.plots import Axis
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.numerics.sizes import counted
 from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.formatting import exact_zero, format_number

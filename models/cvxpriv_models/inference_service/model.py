@@ -13,16 +13,15 @@ from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Known
-from cvxpriv.blocks.elsewhere import apart, supervised, within
 from cvxpriv.blocks.engines import Until, elsewhere_of, engine_named
 from cvxpriv.bounds.output_names import in_place
 from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import SolverFailure
 from cvxpriv.mechanisms.plots import Axis, with_axes
 from cvxpriv.numerics.arguments import require_callback
-from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.arrays import Array, given_count
 from cvxpriv.numerics.doors import door
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.numerics.sizes import Size, now, of_mechanism, processor_time, require_feasible, until
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs import shared_options as shared
@@ -30,9 +29,9 @@ from cvxpriv.runs.mechanism_model import CurvePoints, MechanismModel, curve_poin
 from cvxpriv.runs.mechanism_run import unsought
 from cvxpriv.runs.options import declared
 from cvxpriv.runs.sides import Sides
-from cvxpriv.schedules.problem_starts import run_each
+from cvxpriv.schedules.running import run_each
 from cvxpriv.solvers.isolation import answered_apart
-from cvxpriv.tables.arrays import given_count
+from cvxpriv.solvers.place import apart, supervised, within
 from cvxpriv.tables.joint import JointTable
 
 from . import algorithm, options

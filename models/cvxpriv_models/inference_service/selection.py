@@ -12,7 +12,7 @@ from cvxpriv.blocks.engines import ClosedForm, Engine
 from cvxpriv.bounds.output_names import in_place
 from cvxpriv.divergences import FDivergence
 from cvxpriv.numerics.arrays import Array, Values, put, single, take
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.numerics.sizes import in_time, late
 from cvxpriv.schedules.history import Context, History
 

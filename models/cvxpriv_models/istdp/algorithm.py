@@ -22,7 +22,7 @@ from cvxpriv.blocks.engines import Engine
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arguments import few, real_numbers, require_at_most, require_counts
 from cvxpriv.numerics.arrays import Array, single
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.numerics.sizes import MOST_POINTS
 from cvxpriv.penalties import Penalty
 from cvxpriv.penalties.proximal import proximal_block

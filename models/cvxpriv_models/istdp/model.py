@@ -21,7 +21,7 @@ from cvxpriv.learning.schema import SchemaOption, relation_of, schema_named
 from cvxpriv.numerics.arguments import require_callback
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.numerics.sizes import of_learning, require_feasible
 from cvxpriv.penalties import MCP, SCAD, CappedL1, ElasticNet, Penalty
 from cvxpriv.penalties.proximal import proximal_block

@@ -23,7 +23,7 @@ from cvxpriv.learning.matrices import sparse_rows, with_column
 from cvxpriv.learning.schema import PublicSchema
 from cvxpriv.numerics.arguments import real_numbers
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.penalties import MCP, Loss, Penalty, loss_named, penalty_named, require_penalty
 
 Design = Array | sp.csr_array

@@ -16,7 +16,7 @@ from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.learning.labels import class_probabilities, predicted
 from cvxpriv.numerics.arrays import Array, Values
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.penalties import ElasticNet, Loss, Penalty
 from cvxpriv.penalties.proximal import proximal_block
 from cvxpriv.privacy import Claim, Release, account_ledger

@@ -15,8 +15,7 @@ from functools import cache
 
 import numpy as np
 
-from cvxpriv.bounds.pool import parts
-from cvxpriv.numerics.arrays import Array, IntArray
+from cvxpriv.numerics.arrays import Array, IntArray, parts
 from cvxpriv.numerics.simplex import edge_pairs, simplex_grid
 from cvxpriv.tables.information import entropy, mutual_information
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from cvxpriv.bounds.columns import INTERRUPTED
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.tables.joint import JointTable
 
 from .bound import FunnelBound, Prover

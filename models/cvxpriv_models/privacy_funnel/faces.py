@@ -11,11 +11,11 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from cvxpriv.blocks.declaration import Constraint, Known, constraints_of
-from cvxpriv.blocks.elsewhere import supervised
 from cvxpriv.errors import SolverFailure
 from cvxpriv.kkt.conic.cones import ConeLayout
 from cvxpriv.kkt.conic.program import ConeProgram, solved_by_clarabel
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.solvers.place import supervised
 
 from .problem import Problem
 

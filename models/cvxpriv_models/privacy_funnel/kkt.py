@@ -20,8 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cvxpriv.bounds.pool import parts
-from cvxpriv.numerics.arrays import Array, worst
+from cvxpriv.numerics.arrays import Array, parts, worst
 from cvxpriv_models.privacy_funnel import closed_form
 from cvxpriv_models.privacy_funnel.problem import Problem
 

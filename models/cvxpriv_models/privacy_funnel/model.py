@@ -13,15 +13,14 @@ from numpy.typing import ArrayLike
 
 from cvxpriv import datasets
 from cvxpriv.blocks.block import Block
-from cvxpriv.blocks.elsewhere import apart, supervised, within
 from cvxpriv.blocks.engines import Engine, Until, elsewhere_of, engine_named
 from cvxpriv.bounds.columns import INTERRUPTED
 from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.numerics.arguments import require_callback
-from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.numerics.arrays import Array, Values, given_count
 from cvxpriv.numerics.doors import door
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.numerics.sizes import Size, late, now, of_mechanism, processor_time, require_feasible, until
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs import shared_options as shared
@@ -30,9 +29,9 @@ from cvxpriv.runs.mechanism_run import unsought
 from cvxpriv.runs.options import Option, declared
 from cvxpriv.runs.sides import Sides
 from cvxpriv.schedules.history import Context
-from cvxpriv.schedules.problem_starts import pieces, run_each
+from cvxpriv.schedules.running import run_pieces
 from cvxpriv.solvers.isolation import answered_apart
-from cvxpriv.tables.arrays import given_count
+from cvxpriv.solvers.place import apart, supervised, within
 from cvxpriv.tables.joint import JointTable
 
 from . import algorithm, closed_form, optimum
@@ -274,13 +273,7 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
             if count and not (done and late()):
                 log_u, others = initial(self.problem, init, count, seed, clustered=exact)
                 try:
-                    done += run_each(
-                        work,
-                        [log_u[part.start : part.stop] for part in pieces(len(log_u), n_jobs)],
-                        n_jobs=n_jobs,
-                        progress=progress,
-                        description="starts",
-                    )
+                    done += run_pieces(work, log_u, n_jobs=n_jobs, progress=progress)
                     origins += others
                     if starts is None and proved is not None and self.constraints:
                         more = further_starts(self.problem, proved, done, work, seed, tol)

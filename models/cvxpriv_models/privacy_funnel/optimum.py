@@ -22,12 +22,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 
-from cvxpriv.blocks.elsewhere import supervised
 from cvxpriv.blocks.engines import Engine
 from cvxpriv.bounds.columns import Generation
 from cvxpriv.errors import SolverFailure
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.schedules.history import Context, History, LoopReport
+from cvxpriv.solvers.place import supervised
 from cvxpriv.tables.joint import JointTable
 
 from . import algorithm, closed_form

@@ -19,9 +19,8 @@ import numpy as np
 
 from cvxpriv.bounds.columns import Clock, Priced, Verified
 from cvxpriv.bounds.master import Master
-from cvxpriv.bounds.pool import parts
 from cvxpriv.errors import DataError
-from cvxpriv.numerics.arrays import Array, IntArray
+from cvxpriv.numerics.arrays import Array, IntArray, parts
 from cvxpriv.numerics.simplex import edge_pairs
 from cvxpriv.tables.information import entropy
 

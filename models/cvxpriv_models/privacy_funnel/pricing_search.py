@@ -19,8 +19,7 @@ from typing import TypeAlias
 import numpy as np
 from scipy.special import expit, xlogy
 
-from cvxpriv.bounds.pool import parts
-from cvxpriv.numerics.arrays import Array, Flags, IntArray
+from cvxpriv.numerics.arrays import Array, Flags, IntArray, parts
 
 STEPS = 60
 #: The largest |logit|: x = 1e-304.

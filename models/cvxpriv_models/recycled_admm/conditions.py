@@ -24,7 +24,7 @@ import numpy as np
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt.conic.solving import solve_conic
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.solvers.registry import solver_spec
 
 from .graph import edge_weights, reach

@@ -15,7 +15,7 @@ from cvxpriv.errors import DataError, NotConverged, PrivacyError
 from cvxpriv.learning.fit import Columns, Fit, Scored
 from cvxpriv.learning.labels import LinearFit
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.numerics.sizes import counted
 from cvxpriv.privacy import Plan
 from cvxpriv.reports.facts import Fact, Picture, Section, Table

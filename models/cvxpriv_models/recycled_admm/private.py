@@ -25,7 +25,7 @@ from cvxpriv.errors import NotConverged, PrivacyError
 from cvxpriv.learning.labels import require_public_classes
 from cvxpriv.learning.schema import relation_of
 from cvxpriv.numerics.arrays import Array, Values
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.numerics.rounding import UNIT, sum_rounding
 from cvxpriv.privacy import Noise, Plan, Release, gaussian_mu
 from cvxpriv.privacy.gaussian import require_budget

@@ -17,7 +17,7 @@ from cvxpriv.errors import DataError, ModelError
 from cvxpriv.learning.labels import class_probabilities, predicted
 from cvxpriv.numerics.arguments import require_counts, require_seed
 from cvxpriv.numerics.arrays import Array, Values
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.reports.facts import Fact
 from cvxpriv.runs.learning_run import LearningRun, PrivateLearningRun
 from cvxpriv.runs.saved import UNSAVED

@@ -23,7 +23,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.privacy import Accounting, Claim, Release, account_ledger
 from cvxpriv.privacy.gaussian import composed, gaussian_epsilon
 from cvxpriv.privacy.ledger import touching

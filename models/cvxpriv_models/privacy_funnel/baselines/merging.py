@@ -5,23 +5,15 @@ Makhdoumi, Salamatian, Fawaz and Medard 2014, "From the Information Bottleneck t
 Start from ``Y = X``. Of all pairs of released symbols whose merging keeps ``I(X;Y) >= R``, merge the one that lowers
 ``I(S;Y)`` most; end when no pair may be merged.
 
-A merge changes both informations by terms of the merged columns alone. With ``h(t) = -t log t``, and ``b_i`` the
-joint column ``P(S, Y=i)`` with mass ``r_i``::
-
-    drop of I(X;Y) = h(r_i) + h(r_j) - h(r_i + r_j)
-    drop of I(S;Y) = drop of I(X;Y) - sum_s [h(b_si) + h(b_sj) - h(b_si + b_sj)]
-
-so after a merge only the pairs with the new column are evaluated anew.
-
 `quickly_merged` is for large alphabets: each pair is priced once, and after a merger those of the new cluster, which
 takes a second at 1000 symbols and a table of |X|^2 numbers.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import entr
 
 from cvxpriv.numerics.arrays import Array
+from cvxpriv_models.privacy_funnel.baselines.clustering import Clusters, pair_drops
 from cvxpriv_models.privacy_funnel.baselines.outcome import (
     RATE_SLACK,
     Baseline,
@@ -29,63 +21,6 @@ from cvxpriv_models.privacy_funnel.baselines.outcome import (
     measured,
     require_attainable,
 )
-
-
-def pair_drops(columns: Array, others: Array) -> tuple[Array, Array]:
-    """Return the losses of I(S;Y) and of I(X;Y), nats, ``(n,)``, when columns of ``P(S, Y)`` are merged with others.
-
-    `columns`, ``(|S|, n)``, and `others`, ``(|S|, n)`` or one, ``(|S|, 1)``, are those of a deterministic mechanism.
-    """
-    mass, other_mass = columns.sum(axis=0), others.sum(axis=0)
-    utility_drop = entr(mass) + entr(other_mass) - entr(mass + other_mass)
-    joint_drop = (entr(columns) + entr(others) - entr(columns + others)).sum(axis=0)
-    return utility_drop - joint_drop, utility_drop
-
-
-class Clusters:
-    """A partition of the symbols of X while it is being coarsened, with the price of every pair.
-
-    `labels`, ``(|X|,)``: The cluster of each symbol: the smallest symbol in it.
-    `columns`, ``(|S|, |X|)``: P(S, Y); the column of a symbol that was merged away is 0.
-    `alive`, ``(|X|,)``: Mask of the columns that are clusters.
-    `leakage_drop`, `utility_drop`, ``(|X|, |X|)``: `pair_drops` above the diagonal; the leakage drop is ``-inf`` for
-    what is no pair of clusters.
-    """
-
-    def __init__(self, p_sx: Array) -> None:
-        size = p_sx.shape[1]
-        self.labels: NDArray[np.int64] = np.arange(size)
-        self.columns = p_sx.copy()
-        self.alive = np.ones(size, dtype=bool)
-        drops = [pair_drops(p_sx, p_sx[:, [symbol]]) for symbol in range(size)]
-        self.leakage_drop = np.array([leakage for leakage, _ in drops])
-        self.utility_drop = np.array([utility for _, utility in drops])
-        self.leakage_drop[np.tril_indices(size)] = -np.inf
-
-    @property
-    def utility(self) -> float:
-        """``I(X;Y) = H(Y)`` in nats."""
-        return float(entr(self.columns.sum(axis=0)).sum())
-
-    def admissible(self, rate: float) -> NDArray[np.bool_]:
-        """The pairs that may be merged: clusters both, and ``I(X;Y) >= rate`` afterwards. ``(|X|, |X|)``."""
-        allowed: NDArray[np.bool_] = self.utility - self.utility_drop >= rate - RATE_SLACK
-        allowed &= np.isfinite(self.leakage_drop)
-        return allowed
-
-    def merge(self, members: NDArray[np.int64]) -> None:
-        """Make one cluster of two or more, and price its pairs."""
-        head, gone = int(members.min()), members[members != members.min()]
-        self.columns[:, head] = self.columns[:, members].sum(axis=1)
-        self.columns[:, gone] = 0.0
-        self.alive[gone] = False
-        self.labels[np.isin(self.labels, gone)] = head
-        self.leakage_drop[gone, :] = -np.inf
-        self.leakage_drop[:, gone] = -np.inf
-        leakage, utility = pair_drops(self.columns, self.columns[:, [head]])
-        leakage[~self.alive] = -np.inf
-        self.leakage_drop[:head, head], self.leakage_drop[head, head + 1 :] = leakage[:head], leakage[head + 1 :]
-        self.utility_drop[:head, head], self.utility_drop[head, head + 1 :] = utility[:head], utility[head + 1 :]
 
 
 def greedy(p_sx: Array, rate: float) -> Baseline:

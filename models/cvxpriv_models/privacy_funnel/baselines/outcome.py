@@ -9,7 +9,7 @@ import numpy as np
 
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.later import pd
+from cvxpriv.numerics.packages import pd
 from cvxpriv.tables.information import entropy, mutual_information
 
 #: Distance below the rate that a utility may have by rounding, in nats.
