@@ -2,8 +2,9 @@
 
 A party's system takes about as many products as it has columns, and each new penalty takes as many again. With
 squares and a smooth loss the problem itself can be minimised without any: each Newton step by conjugate gradients, no
-further than it pays (Dembo and Steihaug 1983). The rows that bend most carry most of the Hessian once predictions are
-of use; its inverse with these rows alone, by the identity of Woodbury, makes the rest short.
+further than it pays (Dembo and Steihaug 1983), and as long as the line falls: its search takes no product. The rows
+that bend most carry most of the Hessian once predictions are of use; its inverse with these rows alone, by the identity
+of Woodbury, makes the rest short.
 
 It needs all columns in one place.
 """
@@ -28,9 +29,11 @@ ROWS, ENTRIES = 300, 20_000_000
 MOST = 1000
 #: Part of the gradient, in the norm of the preconditioner, that a step leaves at most, and the part of a certified gap
 #: or residual that is aimed at.
-LOOSE, AIM = 0.5, 0.5
-#: Part of the fall that a gradient promises which a step must bring, and the most times that it is halved.
-FALL, HALVED = 1e-4, 30
+LOOSE, AIM = 0.35, 0.5
+#: Largest norm of predictions on the way, as a multiple of theirs, beyond which they are made anew.
+FAR = 100.0
+#: Part of the first slope on a step at which the search for its length ends, and its most trials.
+FLAT, TRIALS = 0.1, 40
 #: Curvature of the chosen rows beside the squares above which the identity of Woodbury loses too many digits.
 STIFF = 1e8
 
@@ -55,7 +58,7 @@ class Truncated:
 
     def minimised(self, x: Array, tol: float, gap: float) -> Array | None:
         """Return x from a start, with a residual of `tol` or a certified gap of `gap`, or None: products run out."""
-        problem, share = self.problem, self._share(x)
+        problem, share, farthest = self.problem, self._share(x), 0.0
         while self.spent < MOST:
             pulled = self._pull(problem.weights * problem.loss.gradient(share, problem.y))
             gradient, value = pulled + self.ridge * x, self._value(share, x)
@@ -70,13 +73,24 @@ class Truncated:
             step, moved = self._newton(share, gradient, max(min(LOOSE, np.sqrt(certified / value)), 0.5 * enough))
             if not float(gradient @ step) < 0.0:
                 return None
-            length, promised = 1.0, FALL * float(gradient @ step) + kkt.ROUNDING * value
-            for _ in range(HALVED):
-                if self._value(share + length * moved, x + length * step) <= value + length * promised:
-                    break
-                length *= 0.5
+            length = self._length(x, share, step, moved, abs(float(gradient @ step)))
             x, share = x + length * step, share + length * moved
+            farthest = max(farthest, float(np.linalg.norm(share)))
+            if farthest > FAR * np.linalg.norm(share):  # what rounding there left in them
+                share, farthest = self._share(x), 0.0
         return None
+
+    def _length(self, x: Array, share: Array, step: Array, moved: Array, slope: float) -> float:
+        """Return the length of a step where its slope has all but vanished; longer than 1 where curvature falls."""
+        low, high, length = 0.0, np.inf, 1.0
+        for _ in range(TRIALS):
+            pulled = self.problem.weights * self.problem.loss.gradient(share + length * moved, self.problem.y)
+            here = float(pulled @ moved + (self.ridge * (x + length * step)) @ step)
+            if abs(here) <= FLAT * slope:
+                break
+            low, high = (length, high) if here < 0.0 else (low, length)
+            length = 0.5 * (low + high) if np.isfinite(high) else 2.0 * length
+        return length
 
     def _newton(self, share: Array, gradient: Array, left: float) -> tuple[Array, Array]:
         """Return a step and its share, by conjugate gradients until a part of the gradient is `left`."""
@@ -98,11 +112,13 @@ class Truncated:
 
     def _inverse(self, bend: Array) -> Callable[[Array], Array]:
         """Return the map by the inverse of the Hessian that has only the rows of largest curvature."""
-        root = np.sqrt(self.ridge)
+        root, split = np.sqrt(self.ridge), self.problem.split
         count = min(ROWS, bend.size, max(1, ENTRIES // self.ridge.size))
         chosen = np.sort(np.argpartition(-bend * self.squares, count - 1)[:count])
-        dense = [part[chosen].toarray() if sparse.issparse(part) else part[chosen] for part in self.problem.parts]
-        rows = np.sqrt(bend[chosen])[:, None] * np.hstack(dense) / root
+        rows, heights = np.empty((count, root.size)), np.sqrt(bend[chosen])[:, None]
+        for part, own, to in zip(self.problem.parts, split(root), split(rows.T), strict=True):
+            dense = part[chosen].toarray() if sparse.issparse(part) else part[chosen]
+            np.multiply(dense, heights / own, out=to.T)
         system = rows @ rows.T
         if np.trace(system) > STIFF:
             return _by_singular_vectors(rows, root)
