@@ -168,10 +168,11 @@ class AnyOf:
 
 @dataclass(frozen=True)
 class LoopReport:
-    """The ending of a loop, per start: iterations done, and whether the stopping rule held."""
+    """The ending of a loop, per start: iterations done, whether the stopping rule held, and what was measured last."""
 
     iterations: npt.NDArray[np.intp]
     converged: npt.NDArray[np.bool_]
+    figures: Mapping[str, Array] = field(default_factory=dict)
 
 
 @door

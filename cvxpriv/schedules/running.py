@@ -147,6 +147,7 @@ def _run_loop(loop: Loop, state: Values, context: Context) -> dict[str, Array]:
         outer_starts = np.arange(count)
     iterations = np.zeros(count, dtype=np.intp)
     converged = np.zeros(count, dtype=bool)
+    figures: dict[str, Array] = {}
     active = np.arange(count)
     current = dict(state)
     reader = f"loop {loop.name!r} (its stop, measure or accept)"
@@ -160,6 +161,8 @@ def _run_loop(loop: Loop, state: Values, context: Context) -> dict[str, Array]:
             measured = loop.measure(_seen(after, context, reader))
             current = put(current, active, after)
             iterations[active] = iteration
+            for name, values in measured.items():
+                figures.setdefault(name, np.full(count, np.nan))[active] = values
             seconds = time.perf_counter() - begun
             context.history.iteration(iteration, loop.name, context.starts, context.engine.name, measured, seconds)
             answer = loop.stop(iteration, seen, _seen(after, context, reader), measured)
@@ -177,7 +180,7 @@ def _run_loop(loop: Loop, state: Values, context: Context) -> dict[str, Array]:
         context.interrupted = True
     finally:
         context.iteration, context.starts = outer_iteration, outer_starts
-    context.reports[loop.name] = LoopReport(iterations, converged)
+    context.reports[loop.name] = LoopReport(iterations, converged, figures)
     return current
 
 

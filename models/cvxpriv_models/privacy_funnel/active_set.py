@@ -42,23 +42,23 @@ _ALIKE = 1e-12
 
 def newton_on_the_face(
     problem: Problem, constraints: tuple[tuple[str, Constraint], ...], residual: Callable[[Values], float]
-) -> Accelerator | None:
+) -> Accelerator:
     """Return an accelerator: a few passes, then Newton's method on the constraints that bind.
 
-    None where a constraint is not linear: then there are only passes. Points with more than 2000 cells alive are left
-    to the passes too.
+    Where a constraint is not linear there are only passes. Points with more than 2000 cells alive are left to the
+    passes too.
 
     `residual`: One start of the state to its KKT residual; it says whether unused symbols are rightly so.
     """
     rows = linear_rows(problem, constraints)
-    if rows is None:
-        return None
 
     def accelerate(body: Callable[[Values], dict[str, Array]], state: dict[str, Array], iteration: int) -> Values:
         for _ in range(_PASSES):
             before, state = np.exp(state["log_u"]), body(state)
             if np.abs(np.exp(state["log_u"]) - before).max() <= _STILL or late():
                 break
+        if rows is None:
+            return state
         log_u, lam = state["log_u"].copy(), state["lam"].copy()
         for start, u in enumerate(np.exp(state["log_u"])):
             if late():

@@ -16,7 +16,7 @@ import numpy as np
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Declaration, Known
-from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.numerics.arrays import Array, Flags, Values
 from cvxpriv.numerics.sizes import late
 from cvxpriv.schedules.history import Below
 from cvxpriv.schedules.steps import Accelerator, Invariant, Loop, Measure, Sweep
@@ -42,6 +42,11 @@ MAX_ITER = 500
 #: The name under which the loop stands in a run's history.
 LOOP = "pass"
 PHASE_ONE = "phase one"
+
+#: A race leaves a start that so many more falls like its last would not take below what is to be beaten.
+FALLS = 20
+#: The most passes of a race.
+RACE = 100
 
 #: Distance below the rate allowed for a start with constraints: a solver's accuracy.
 REACHED = 1e-9
@@ -87,6 +92,25 @@ def schedule(
         limit=limit,
         measure=measure(problem, constraints),
         accelerate=_acceleration(problem, method, accelerate, constraints),
+        name=LOOP,
+    )
+
+
+def race(problem: Problem, method: str, least: float, constraints: Constraints) -> Loop:
+    """Return passes without residuals, until a start leaks less than `least`, or is seen to end above it."""
+
+    def leaked(state: Values) -> Array:
+        return closed_form.leakage(state["log_u"], problem.p_s_given_x)
+
+    def decided(iteration: int, before: Values, after: Values, measured: Mapping[str, Array]) -> Flags:
+        here = measured["objective"]
+        return np.asarray((here < least) | (here - FALLS * (leaked(before) - here) >= least))
+
+    return Loop(
+        METHODS[method](problem, constraints),
+        stop=decided,
+        limit=RACE,
+        measure=lambda state: {"objective": leaked(state), "kkt": np.full(len(state["log_u"]), np.inf)},
         name=LOOP,
     )
 

@@ -15,7 +15,7 @@ from cvxpriv.schedules.history import Context
 from . import closed_form
 from .blocks import Constraints
 from .bound import FunnelBound
-from .constrained_bound import ConstrainedBound, fitted
+from .constrained_bound import UNKNOWN, ConstrainedBound, fitted
 from .constrained_pricing import most_told
 from .problem import Problem
 from .solving import FEASIBLE
@@ -64,12 +64,19 @@ def further_starts(
     problem: Problem,
     found: FunnelBound,
     done: Sequence[tuple[Values, Context]],
-    work: Callable[[Array], tuple[Values, Context]],
+    below: Callable[[float, Array], tuple[Values, Context] | None],
     seed: int,
     tol: float,
 ) -> list[tuple[Values, Context]]:
-    """Run the algorithm from random mechanisms, while the least leakage is more than `tol` above its bound."""
+    """Run the algorithm from random mechanisms, while the least leakage is more than `tol` above its bound.
+
+    Nothing follows a bound whose search was ended: it stays below any mechanism.
+
+    `below`: Runs those starts to their end that are seen to leak less than a number; None where none does.
+    """
     more: list[tuple[Values, Context]] = []
+    if found.reason not in ("", UNKNOWN):
+        return more
     random, begun = np.random.default_rng([seed, 1]), now()
     for _ in range(ROUNDS):
         least = min(closed_form.leakage(state["log_u"], problem.p_s_given_x).min() for state, _ in (*done, *more))
@@ -77,8 +84,11 @@ def further_starts(
             break
         rows = random.dirichlet(np.full(problem.size_y, SOFT), size=(A_ROUND, problem.p_x.size))
         try:
-            more.append(work(closed_form.log_joint(problem.p_x, np.maximum(rows, LEAST_CELL))))
+            lower = below(least - tol, closed_form.log_joint(problem.p_x, np.maximum(rows, LEAST_CELL)))
         except (ModelError, SolverFailure):  # starts among others: they say what is wrong
+            break
+        more += [] if lower is None else [lower]
+        if lower is not None and lower[1].ended:
             break
     return more
 

@@ -39,7 +39,7 @@ from .blocks import Constraints, blocks
 from .bound import FunnelBound, Prover, unsearched
 from .cells import Cells
 from .constrained_bound import ConstrainedBound, bound_under
-from .constrained_start import A_ROUND, best, constrained_start, further_starts, refused
+from .constrained_start import best, constrained_start, further_starts, refused
 from .curve import band, certified_row, curve_row, lower_envelope
 from .facts import SIDES
 from .perfect_privacy import PerfectPrivacy, perfect_privacy
@@ -217,8 +217,9 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         starts : int, optional
             Number of starts. None is none beside the optimum that "columns" finds, 30 with "aem" and exact updates, 4
             with constraints, and 1 where else a solver does the work. While the certified gap under constraints is
-            above `tol`, up to 12 more follow, within ten processor seconds. They are random, except that with exact
-            updates the first comes from submodular clustering: on large tables it often ends lowest.
+            above `tol`, up to 12 more are tried, within ten processor seconds, and count where they end lower. They
+            are random, except that with exact updates the first comes from submodular clustering: on large tables it
+            often ends lowest.
         init : array, (|X|, |Y|) or (starts, |X|, |Y|), optional
             Mechanisms P(Y|X) to start from in place of random ones. A zero stays a zero.
         accelerate : {"auto", "none"}
@@ -276,8 +277,9 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
                     done += run_pieces(work, log_u, n_jobs=n_jobs, progress=progress)
                     origins += others
                     if starts is None and proved is not None and self.constraints:
-                        more = further_starts(self.problem, proved, done, work, seed, tol)
-                        done, origins = [*done, *more], [*origins, *["random"] * (A_ROUND * len(more))]
+                        more = further_starts(self.problem, proved, done, work.below, seed, tol)
+                        origins += ["random"] * sum(len(state["log_u"]) for state, _ in more)
+                        done += more
                 except ModelError as problem:
                     if not done:
                         raise refused(problem, self.problem, self.constraints, under) from None

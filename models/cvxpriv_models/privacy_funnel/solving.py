@@ -3,7 +3,7 @@
 With a user's constraints a first phase leads every start into them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,7 +15,7 @@ from cvxpriv.blocks.engines import Engine
 from cvxpriv.bounds.columns import INTERRUPTED, OUT_OF_TIME
 from cvxpriv.constraints.gate import brought_inside, missed
 from cvxpriv.errors import ModelError
-from cvxpriv.numerics.arrays import Array, IntArray, Values, put, single
+from cvxpriv.numerics.arrays import Array, IntArray, Values, put, single, take
 from cvxpriv.numerics.sizes import late
 from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.history import Context, History
@@ -92,11 +92,26 @@ class Passes:
         return algorithm.schedule(self.problem, self.method, self.accelerate, self.tol, self.limit, self.constraints)
 
     def __call__(self, log_u: Array) -> tuple[Values, Context]:
-        context = Context(self.engine, History(), self.callback, starts=np.arange(len(log_u)))
-        state: Values = closed_form.complete(log_u, self.problem.p_s_given_x)
-        if self.constraints:
-            state = _inside(self.problem, self.constraints, state, context)
+        state, context = self._begun(log_u)
         return run(self.loop, state, context), context
+
+    def below(self, least: float, log_u: Array) -> tuple[Values, Context] | None:
+        """Run those starts to their end that a race sees leak less than `least`; None where none does."""
+        state, context = self._begun(log_u)
+        state = run(algorithm.race(self.problem, self.method, least, self.constraints), state, context)
+        if context.ended:
+            return state, context
+        ahead = np.flatnonzero(closed_form.leakage(state["log_u"], self.problem.p_s_given_x) < least)
+        context = self._context(ahead.size)
+        return (run(self.loop, take(state, ahead), context), context) if ahead.size else None
+
+    def _begun(self, log_u: Array) -> tuple[Values, Context]:
+        context = self._context(len(log_u))
+        state: Values = closed_form.complete(log_u, self.problem.p_s_given_x)
+        return _inside(self.problem, self.constraints, state, context) if self.constraints else state, context
+
+    def _context(self, starts: int) -> Context:
+        return Context(self.engine, History(), self.callback, starts=np.arange(starts))
 
 
 def best_run(
@@ -111,9 +126,9 @@ def best_run(
     """Return the run of the best start among those of all pieces.
 
     The best is the one of least leakage; of several within `SAME_LEAKAGE` of it, a converged one of least residual.
-    Once time is over, under constraints, only the best one's residual is measured: it is inf of the others. Without
-    constraints its residual includes what the best use of a free output would gain, and a certified gap of at
-    most the tolerance is convergence too.
+    Under constraints the best one's residual is measured where the constraints are kept to the bit, once time is over
+    too; the others' are of their last pass. Without constraints its residual includes what the best use of a free
+    output would gain, and a certified gap of at most the tolerance is convergence too.
     """
     one = len(pieces) == 1  # a large mechanism is not copied
     log_u, lam = (
@@ -129,20 +144,26 @@ def best_run(
         return closed_form.complete(log_u[some], problem.p_s_given_x, lam[some])
 
     leakage = closed_form.leakage(log_u, problem.p_s_given_x)
+    reports = [context.reports[algorithm.LOOP] for _, context in pieces]
     if constraints:
-        some = leakage.argsort()[:1] if late() else np.arange(len(leakage))
-        residual = np.full(len(leakage), np.inf)
-        residual[some] = algorithm.residuals_under(problem, constraints)(completed(some))
+        residual = np.concatenate(
+            [report.figures.get("kkt", np.full(len(report.iterations), np.inf)) for report in reports]
+        )
     else:
         residual = final_residuals(problem, log_u, lam, settings.tol).largest
     near = np.flatnonzero(leakage <= leakage.min() + SAME_LEAKAGE)
     near = near[residual[near].argsort(kind="stable")]
-    if not constraints:
-        near = _priced(problem, log_u, near, residual, bound, settings.tol)
-    start = int(near[0])
+
+    def again(start: int) -> float:
+        if constraints:
+            return float(algorithm.residuals_under(problem, constraints)(completed(np.array([start])))[0])
+        lower = None if bound is None else bound.lower
+        free = optimum.free_symbol(problem, closed_form.rows_of(log_u[start]), lower)
+        return max(float(residual[start]), free)
+
+    start = _first_converged(near, residual, again, settings.tol)
     converged = residual <= settings.tol
     converged[start] |= bound is not None and leakage[start] - bound.lower <= settings.tol
-    reports = [context.reports[algorithm.LOOP] for _, context in pieces]
     figures = {
         "origin": origins,
         "leakage": leakage,
@@ -173,19 +194,16 @@ def best_run(
     )
 
 
-def _priced(
-    problem: Problem, log_u: Array, near: IntArray, residual: Array, bound: FunnelBound | None, tol: float
-) -> IntArray:
-    """Return some starts, the best first, after the price of their free outputs was added to their residuals.
+def _first_converged(near: IntArray, residual: Array, again: Callable[[int], float], tol: float) -> int:
+    """Return the first of some starts whose residual `again` measures as at most `tol`; else the one of the least.
 
-    A free output of one may pay where another has none. Once one has converged, the others' are not priced.
+    A free output of one may pay where another has none. Once time is over only the first is measured.
     """
-    lower = None if bound is None else bound.lower
-    for one in near:
-        residual[one] = max(residual[one], optimum.free_symbol(problem, closed_form.rows_of(log_u[one]), lower))
-        if residual[one] <= tol:
-            return np.array([one])
-    return near[residual[near].argsort(kind="stable")]
+    for one in near.tolist():
+        residual[one] = again(one)
+        if residual[one] <= tol or late():
+            return int(one)
+    return int(near[residual[near].argmin()])
 
 
 def _brought_inside(problem: Problem, constraints: Constraints, log_u: Array) -> Array:
