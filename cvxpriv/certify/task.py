@@ -181,7 +181,7 @@ def rows_of(
     else:
         verdicts = settle(answers, alone, maximise, tolerances, proofs, context)
     return [
-        _row(case, answer, context, _distance(answer.values, reference.values), verdict)
+        _row(case, answer, context, reference.values, verdict)
         for answer, verdict in zip(answers, verdicts, strict=True)
     ]
 
@@ -204,8 +204,11 @@ def _beyond_doubt(
     return agree and proven and min((answer.infeasibility for answer in answers), default=0.0) <= SEEN
 
 
-def _row(case: Case, answer: Answer, context: Context, distance: float, verdict: Verdict) -> dict[str, Any]:
-    proof = answer.certificate
+def _row(case: Case, answer: Answer, context: Context, reference: Values, verdict: Verdict) -> dict[str, Any]:
+    proof, values = answer.certificate, answer.values
+    apart = (
+        [] if values is None else [np.max(np.abs(values[name] - one), initial=0.0) for name, one in reference.items()]
+    )
     relative = answer.cone.relative if answer.cone is not None else {}
     nan, measures = math.nan, answer.measures
     return {
@@ -216,10 +219,10 @@ def _row(case: Case, answer: Answer, context: Context, distance: float, verdict:
         "known_by": verdict.known_by,
         "objective": answer.objective,
         "gap": context.gap(answer),
-        "distance": distance,
-        "moved": nan if answer.values is None else answer.moved,
+        "distance": max(map(float, apart), default=nan),
+        "moved": nan if values is None else answer.moved,
         "primal": measures.primal,
-        "missed": nan if answer.values is None else measures.missed[0],
+        "missed": nan if values is None else measures.missed[0],
         **{name: getattr(measures, name) for name in ("stationarity", "natural", "displacement")},
         **{name: relative.get(name, nan) for name in ("cone", "dual", "dual_cone", "complementarity")},
         "duality_gap": relative.get("gap", nan),
@@ -229,9 +232,3 @@ def _row(case: Case, answer: Answer, context: Context, distance: float, verdict:
         },
         "reason": verdict.reason,
     }
-
-
-def _distance(values: Values | None, reference: Values) -> float:
-    if values is None or not reference:
-        return math.nan
-    return max(float(np.max(np.abs(values[name] - reference[name]), initial=0.0)) for name in reference)

@@ -145,13 +145,13 @@ class Written:
     def violation(self, v: Array) -> Array:
         """Return each row's violation: each row of a cone has its block's distance. Infinite without a value."""
         off = np.where(self.zero, np.abs(v), np.maximum(v, 0.0))
-        off[self.cone] = self.spread(self._distances(v[self.cone], dual=False))
+        off[self.cone] = self.layout.spread(self.layout.block_distances(v[self.cone]))
         return np.where(np.isnan(v) | np.isnan(off), np.inf, off)
 
     def wrong_sign(self, multipliers: Array) -> Array:
         """Return the distance of each multiplier from its sign, or of its block from the dual cone."""
         off = np.where(self.zero, 0.0, np.maximum(-multipliers, 0.0))
-        off[self.cone] = self.spread(self._distances(multipliers[self.cone], dual=True))
+        off[self.cone] = self.layout.spread(self.layout.block_distances(multipliers[self.cone], dual=True))
         return off
 
     def products(self, v: Array, multipliers: Array) -> Array:
@@ -159,17 +159,8 @@ class Written:
         found = np.abs(v * multipliers)
         if self.layout.size:
             sums = np.add.reduceat(v[self.cone] * multipliers[self.cone], self.layout.starts)
-            found[self.cone] = self.spread(np.abs(sums))
+            found[self.cone] = self.layout.spread(np.abs(sums))
         return found
-
-    def _distances(self, v: Array, dual: bool) -> Array:
-        if not np.isfinite(v).all():
-            return np.full(len(self.layout.names), np.inf)
-        return self.layout.block_distances(v, dual)
-
-    def spread(self, blocks: Array) -> Array:
-        """Return one number for each row from one for each block of the cones."""
-        return np.repeat(blocks, np.diff(np.append(self.layout.starts, self.layout.size)))
 
     def sizes(self, state: State, unit: Array | float = 1.0) -> Array:
         """Return the size of each row's terms, the scale of its violation; a cone's rows share the largest.
@@ -189,7 +180,7 @@ class Written:
         """Return the sum of the sizes of each row's terms and of its unit; a cone's rows share the largest."""
         terms = self.absolute @ np.abs(np.nan_to_num(state.v, posinf=0.0, neginf=0.0)) + np.abs(self.c) + units
         if self.layout.size:
-            terms[self.cone] = self.spread(np.maximum.reduceat(terms[self.cone], self.layout.starts))
+            terms[self.cone] = self.layout.spread(np.maximum.reduceat(terms[self.cone], self.layout.starts))
         return np.asarray(terms)
 
     def by_name(self, figures: Array) -> dict[str, float]:

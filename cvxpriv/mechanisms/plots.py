@@ -17,7 +17,7 @@ from cvxpriv.errors import DataError, ModelError, shown
 from cvxpriv.numerics.arguments import finite_double, real_numbers
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.packages import pd
-from cvxpriv.reports.heatmaps import USED, given_outputs
+from cvxpriv.reports.formatting import USED, given_outputs
 from cvxpriv.reports.pictures import COLOURS, GREY, MARKERS, blank, require_drawn, styled
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.arrays import stochastic_matrix

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 from cvxpriv.errors import DataError, suggest
 from cvxpriv.numerics.packages import pd
-from cvxpriv.reports.formatting import DIGITS, format_cell, format_number, is_number
-from cvxpriv.reports.heatmaps import Heatmap
+from cvxpriv.reports.formatting import DIGITS, Heatmap, format_cell, format_number, is_number
 from cvxpriv.reports.sliders import Slider
 
 if TYPE_CHECKING:

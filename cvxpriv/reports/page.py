@@ -127,8 +127,8 @@ UNKNOWN = ("", MISSING, "*")
 """Texts of a number that is not known, or withheld."""
 SHORT = 16
 """Length of texts up to which a column is not broken into lines."""
-BADGES = ("wrong", "failed", "loose", "agrees")
-"""The words, in small letters, that have a colour in the template; the worst first."""
+BADGES = ("wrong", "failed", "loose", "agrees", "other")
+"""The verdicts in small letters, which have a colour in the template; the worst first, all others last."""
 POINT = 0.5
 """Width of a point, in digits."""
 HEATED_DIGITS = 2
@@ -182,7 +182,7 @@ def _column(values: list[object], table: Table, name: str) -> list[Cell]:
     digits = HEATED_DIGITS if heated else table.digits.get(name, DIGITS)
     texts = [format_cell(value, digits) for value in values]
     if name == table.verdict:
-        return [Cell(text, "verdict", _badge(text), sort=str(_rank(_badge(text)))) for text in texts]
+        return [Cell(text, "verdict", _badge(text), sort=str(BADGES.index(_badge(text)))) for text in texts]
     known = [value for value, text in zip(values, texts, strict=True) if text not in UNKNOWN]
     words = "short" if max(map(len, texts), default=0) <= SHORT else "text"
     if not known or not all(map(is_figure, known)):
@@ -220,14 +220,9 @@ def _badge(verdict: str) -> str:
     return verdict.lower() if verdict.lower() in BADGES else "other"
 
 
-def _rank(badge: str) -> int:
-    """Return the rank of a verdict: 0 for the worst one; unknown ones last."""
-    return BADGES.index(badge) if badge in BADGES else len(BADGES)
-
-
 def _counts(column: list[Cell]) -> list[tuple[str, str, int]]:
     found = Counter((cell.text, cell.badge) for cell in column)
-    ordered = sorted(found, key=lambda verdict: (_rank(verdict[1]), verdict[0]))
+    ordered = sorted(found, key=lambda verdict: (BADGES.index(verdict[1]), verdict[0]))
     return [(text, badge, found[text, badge]) for text, badge in ordered]
 
 

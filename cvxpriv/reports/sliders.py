@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from html import escape
 
 from cvxpriv.errors import json_text
-from cvxpriv.reports.heatmaps import Heatmap
+from cvxpriv.reports.formatting import Heatmap
 
 WIDTH, HEIGHT = 640.0, 360.0
 LEFT, RIGHT, TOP, BOTTOM = 92.0, 24.0, 20.0, 46.0

@@ -16,8 +16,7 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.packages import pd
 from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table, without_clock
 from cvxpriv.reports.files import write_text
-from cvxpriv.reports.formatting import exact_zero, format_number
-from cvxpriv.reports.heatmaps import heatmap_of
+from cvxpriv.reports.formatting import exact_zero, format_number, heatmap_of
 from cvxpriv.reports.pictures import plot_history
 from cvxpriv.reports.text import csv_text
 from cvxpriv.runs.constraint_facts import constraint_facts, noise_section

@@ -13,8 +13,7 @@ from cvxpriv.mechanisms.plots import Axis
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.packages import pd
 from cvxpriv.reports.facts import Section, Table
-from cvxpriv.reports.formatting import exact_zero, format_number
-from cvxpriv.reports.heatmaps import heatmap_of
+from cvxpriv.reports.formatting import exact_zero, format_number, heatmap_of
 from cvxpriv.reports.page import SHARED_DIGITS, rounded
 from cvxpriv.reports.sliders import Slider, Stop
 from cvxpriv.runs.sides import Sides

@@ -44,7 +44,7 @@ def test_the_sum_of_the_columns_inverses_is_that_of_dense_ones_where_cells_are_a
     at = interior.point(u[None], S)
     lam, damping, newton = np.array([0.4]), np.array([0.1]), np.array([0.0])
     found = interior._ColumnInverse(at, lam, damping, newton, S).schur()[0]
-    reduced = (at.rise - lam * at.log_w - interior.row_prices(at, lam)[..., None])[0]
+    reduced = interior.reduced_costs(at, lam)[0]
     expected = np.zeros((3, 3))
     for j in range(4):
         rank = np.diag(1.0 / (S @ u[:, j])) - 1.0 / u[:, j].sum()

@@ -177,7 +177,7 @@ def test_the_interior_direction_solves_its_dense_quadratic_model():
     at = interior.point(np.exp(state["log_u"]), s)
     found = interior.direction(at, lam, damping, newton, p, s, target)
     u, cells = at.u[0], at.u[0].size
-    reduced = at.rise[0] - lam[0] * at.log_w[0] - interior.row_prices(at, lam)[0][:, None]
+    reduced = interior.reduced_costs(at, lam)[0]
     hessian = np.zeros((4, 3, 4, 3))
     for j in range(3):
         pull = s.T @ np.diag(1 / (s @ u[:, j])) @ s - (1 - lam[0]) / u[:, j].sum()

@@ -125,7 +125,7 @@ def test_a_fact_is_found_by_its_name() -> None:
 
 
 def test_the_page_colours_the_verdicts_that_there_are() -> None:
-    assert tuple(name.lower() for name in reversed(VERDICTS)) == page.BADGES
+    assert (*(name.lower() for name in reversed(VERDICTS)), "other") == page.BADGES
 
 
 def test_shares_stand_flush_right_in_the_terminal_and_on_the_page() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from cvxpriv.models import PrivacyFunnel
 from cvxpriv.reports.facts import Facts, Section, Table
-from cvxpriv.reports.heatmaps import Heatmap, given_outputs, heatmap_of
+from cvxpriv.reports.formatting import Heatmap, given_outputs, heatmap_of
 from cvxpriv.reports.page import grid, render
 from cvxpriv.reports.sliders import Slider, Stop
 from cvxpriv.runs.mechanism_run import Beside

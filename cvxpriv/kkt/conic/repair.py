@@ -55,7 +55,9 @@ def repaired_dual(program: ConeProgram, x: Array, z: Array, free: Flags, fixed: 
     if kept.size == 0:
         return x, z
     rows = layout.size
-    weights = _weights(layout, z, x[used])
+    blocks = np.maximum.reduceat(np.abs(z), layout.starts) if z.size else z
+    # How far each entry may go: by its own size, at least by one, all of a cone alike.
+    weights = np.maximum(np.append(layout.spread(blocks), np.abs(x[used])), 1.0)
     moving = weights * np.append(~fixed, np.ones(used.size, dtype=bool))
     A = sp.csc_array(sp.vstack([program.A[:, kept], program.P[used][:, kept]], format="csc"))
     target = -program.c[kept] - program.A[:, kept].T @ np.where(fixed, z, 0.0)
@@ -93,15 +95,6 @@ def repaired_dual(program: ConeProgram, x: Array, z: Array, free: Flags, fixed: 
     inside = np.concatenate([layout.interior(), np.zeros(used.size)])
     inwards = onto_equalities(inside, np.zeros(kept.size))
     return split(_step_inwards(layout, onto_equalities(v, target), inwards, A))
-
-
-def _weights(layout: ConeLayout, z: Array, x: Array) -> Array:
-    """Return how far each entry may go: by its own size, at least by one, all of a cone alike."""
-    if not z.size:
-        return np.maximum(np.abs(x), 1.0)
-    blocks = np.maximum.reduceat(np.abs(z), layout.starts)
-    spread: Array = np.repeat(blocks, np.diff(np.append(layout.starts, z.size)))
-    return np.asarray(np.maximum(np.append(spread, np.abs(x)), 1.0))
 
 
 def _factored(A: sp.csc_array) -> SuperLU:

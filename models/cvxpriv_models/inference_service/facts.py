@@ -18,8 +18,7 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.packages import pd
 from cvxpriv.numerics.sizes import counted
 from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
-from cvxpriv.reports.formatting import exact_zero, format_number
-from cvxpriv.reports.heatmaps import USED
+from cvxpriv.reports.formatting import USED, exact_zero, format_number
 from cvxpriv.reports.sliders import Slider
 from cvxpriv.runs import mechanism_facts as common
 from cvxpriv.runs.constraint_facts import violations

@@ -10,7 +10,7 @@ from cvxpriv.numerics.arrays import Array, Flags, IntArray
 
 from . import closed_form, interior
 from .closed_form import FLOOR, State
-from .interior import RISE, SHORTFALL, LineSearch, feasible_rows, is_feasible, rate_of, value_of
+from .interior import RISE, SHORTFALL, LineSearch, feasible_rows, rate_of, value_of
 
 _FIRST_DAMPING = 0.1
 _DAMPING = (1e-5, 10.0)
@@ -80,8 +80,7 @@ def settle_light_columns(
     light = (at.mass < interior.LIGHT) & near[:, None]
     if not light.any():
         return None
-    slopes = at.rise - lam[:, None, None] * at.log_w - interior.row_prices(at, lam)[..., None]
-    price = np.where(light, np.sum(np.exp(at.log_w) * slopes, axis=-2), 0.0)
+    price = np.where(light, np.sum(np.exp(at.log_w) * interior.reduced_costs(at, lam), axis=-2), 0.0)
     idle, work = light & (price > _FREE_PRICE), np.flatnonzero(price.min(axis=-1) < _FREE_PRICE)
     if not work.size:
         return _retired(at, idle, p)
@@ -124,7 +123,7 @@ def _revive(u: Array, w: Array, column: IntArray, p: Array, s: Array, target: fl
     cells[:, everyone, :, column] += np.swapaxes(part, 0, 1)
     cells = cells.reshape(-1, *u.shape[1:])
     cells = _spend(np.exp(feasible_rows(np.log(cells), p, target)), p, target)
-    value = np.where(is_feasible(cells, target), value_of(cells, s), np.inf).reshape(-1, count)
+    value = np.where(rate_of(cells)[0] >= target - SHORTFALL, value_of(cells, s), np.inf).reshape(-1, count)
     best = value.argmin(axis=0)
     return cells.reshape(-1, *u.shape)[best, everyone], value[best, everyone] < value_of(u, s) - RISE
 

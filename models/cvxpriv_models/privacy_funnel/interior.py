@@ -72,10 +72,10 @@ def point(u: Array, s: Array) -> Point:
     return Point(u, share, mass, s.T @ np.log(np.maximum(share, _TINY)), np.log(w))
 
 
-def row_prices(at: Point, lam: Array) -> Array:
-    """alpha_i, the mass-weighted mean of the Lagrangian's slopes in row i, (B, M)."""
+def reduced_costs(at: Point, lam: Array) -> Array:
+    """g_ij - alpha_i, (B, M, N): the Lagrangian's slopes without alpha_i, their mass-weighted mean in row i."""
     slopes = at.rise - lam[:, None, None] * at.log_w
-    return np.asarray(np.vecdot(at.u, slopes) / at.u.sum(axis=-1))
+    return np.asarray(slopes - (np.vecdot(at.u, slopes) / at.u.sum(axis=-1))[..., None])
 
 
 def stationarity(at: Point, lam: Array) -> Array:
@@ -122,8 +122,7 @@ class _ColumnInverse:
     def __init__(self, at: Point, lam: Array, damping: Array, newton: Array, s: Array) -> None:
         light = (at.mass < LIGHT)[:, None, :]
         shift = np.where(light, np.minimum(damping, LIGHT)[:, None, None], (damping - newton * lam)[:, None, None])
-        reduced = at.rise - lam[:, None, None] * at.log_w - row_prices(at, lam)[..., None]
-        curvature = np.maximum(reduced, 0.0) + shift
+        curvature = np.maximum(reduced_costs(at, lam), 0.0) + shift
         curvature = np.where(np.abs(curvature) < _LEAST_CURVATURE, _LEAST_CURVATURE, curvature)
         share = np.where(light[:, 0], 1.0, 1.0 - (newton * lam)[:, None])
         self._s = s
@@ -194,11 +193,6 @@ def rate_of(u: Array) -> tuple[Array, Array]:
     return over_cells(u, log_w), log_w
 
 
-def is_feasible(u: Array, target: float) -> Flags:
-    """Whether I(X;Y) >= R to ``SHORTFALL``, (B,)."""
-    return np.asarray(rate_of(u)[0] >= target - SHORTFALL)
-
-
 def feasible_rows(log_u: Array, p: Array, target: float) -> Array:
     """The rows tilted by their own log w until I(X;Y) >= R: the u block with phi + log r replaced by log u."""
     log_r = closed_form.marginal(log_u)
@@ -263,4 +257,4 @@ class LineSearch:
         lower = value_of(spent, self._s)
         better = lower < value
         u = np.where(better[:, None, None], spent, u)
-        return u, np.where(better, lower, value), is_feasible(u, self._target)
+        return u, np.where(better, lower, value), rate_of(u)[0] >= self._target - SHORTFALL

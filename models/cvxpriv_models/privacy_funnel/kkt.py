@@ -75,19 +75,20 @@ class LagrangianSlopes:
 
     def __init__(self, log_u: Array, s: Array) -> None:
         self._log_u, self._s, size = log_u, s, log_u.shape[0] * log_u.shape[-1]
+        self._kept: list[tuple[Array, Array, Array]] = []
         self._rows = parts(size, log_u.shape[1])
         self._log_r = closed_form.marginal(log_u)
         told = [s[:, rows] @ np.exp(closed_form.posterior(log_u[:, rows], self._log_r)) for rows in self._rows]
         self._log_t = np.log(np.maximum(np.sum(told, axis=0), _TINY))
-        self._whole = None if len(self._rows) > 1 else self._of(slice(None))
-
-    def _of(self, rows: slice) -> tuple[Array, Array, Array]:
-        log_w = closed_form.posterior(self._log_u[:, rows], self._log_r)
-        return np.exp(self._log_u[:, rows]), self._s[:, rows].T @ self._log_t, log_w
+        if len(self._rows) == 1:
+            self._kept = list(self.parts())
 
     def parts(self) -> Iterator[tuple[Array, Array, Array]]:
         """Yield u, ``S' log(T / r)`` and ``log w`` of some rows, (B, m, N) each: of all of them where they are few."""
-        yield from map(self._of, self._rows) if self._whole is None else [self._whole]
+        yield from self._kept
+        for rows in self._rows[len(self._kept) :]:
+            log_w = closed_form.posterior(self._log_u[:, rows], self._log_r)
+            yield np.exp(self._log_u[:, rows]), self._s[:, rows].T @ self._log_t, log_w
 
     def stationarity(self, lam: Array) -> tuple[Array, Array]:
         """Return ``sum_ij u_ij (g_ij - min_j' g_ij')`` and its slope in lam, (B,) each."""

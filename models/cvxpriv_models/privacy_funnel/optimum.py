@@ -219,9 +219,6 @@ def price(joint: JointTable | ArrayLike, mechanism: Array, rate: float) -> Price
         nu = g.min(axis=1)
         return float(np.sum(u[some] * (g - nu[:, None])[some])), nu
 
-    def usual(lam: float) -> float:
-        return in_use(lam)[0] + lam * slack
-
     def at(lam: float) -> Price:
         columns, nu = in_use(lam)
         duals, pricing.rng = np.append(nu, -lam), np.random.default_rng(0)
@@ -231,10 +228,12 @@ def price(joint: JointTable | ArrayLike, mechanism: Array, rate: float) -> Price
         return Price(columns, lam * slack, max(-float(values.min()), 0.0), posteriors[:, values.argmin()], lam, nu)
 
     grid = np.linspace(0.0, 1.0, GRID)
-    values = np.array([usual(one) for one in grid])
+    values = np.array([in_use(one)[0] + one * slack for one in grid])
     best = int(values.argmin())
     ends = (grid[max(best - 1, 0)], grid[min(best + 1, GRID - 1)])
-    refined = float(minimize_scalar(usual, bounds=ends, method="bounded", options={"xatol": 1e-12}).x)
+    found = minimize_scalar(
+        lambda lam: in_use(lam)[0] + lam * slack, bounds=ends, method="bounded", options={"xatol": 1e-12}
+    )
     alike = grid[values <= values.min() + ALIKE]
-    candidates = [refined, *alike[:: max(1, len(alike) // CANDIDATES)]]
+    candidates = [float(found.x), *alike[:: max(1, len(alike) // CANDIDATES)]]
     return min((at(float(one)) for one in candidates), key=lambda one: one.residual)

@@ -66,7 +66,8 @@ def initial(
         sharp = agglomerative(joint, problem.rate).mechanism if quick else quickly_merged(joint, problem.rate)
         if (spare := problem.size_y - sharp.shape[1]) >= 0:
             padded = np.pad(sharp, ((0, 0), (0, spare)))
-            log_u[0], origins[0] = softened(problem.p_x, problem.rate, padded), "clustering"
+            even = np.full_like(padded, 1.0 / problem.size_y)
+            log_u[0], origins[0] = softened(problem.p_x, problem.rate, padded, even), "clustering"
     return log_u, origins
 
 

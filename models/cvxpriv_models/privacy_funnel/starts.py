@@ -17,9 +17,10 @@ from scipy.special import entr
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.sizes import in_time
-from cvxpriv.tables.information import entropy, mutual_information
+from cvxpriv.tables.information import entropy
 
 from .closed_form import FLOOR
+from .columns import utility
 
 Labels = npt.NDArray[np.int64]
 
@@ -57,7 +58,7 @@ def feasible_starts(p: Array, rate: float, size_y: int, count: int, seed: int = 
 
 def entropy_of_map(labels: Labels, p: Array, size_y: int) -> float:
     """H(Y) = I(X;Y) of the deterministic map x -> labels[x], in nats."""
-    return entropy(_masses(labels, p, size_y))
+    return entropy(np.bincount(labels, p, size_y).astype(np.float64))
 
 
 def deterministic_map(p: Array, rate: float, size_y: int, rng: np.random.Generator) -> Labels:
@@ -94,42 +95,29 @@ def _one_start(p: Array, rate: float, size_y: int, rng: np.random.Generator) -> 
     concentration = float(np.exp(rng.uniform(*np.log(CONCENTRATIONS))))
     even = np.full((len(p), size_y), 1.0 / size_y)
     soft = 0.99 * rng.dirichlet(np.full(size_y, concentration), size=len(p)) + 0.01 * even
-    return _blend(p, rate, sharp, soft)
+    return softened(p, rate, sharp, soft)
 
 
-def softened(p: Array, rate: float, sharp: Array) -> Array:
-    """A start from a mechanism that has zeros: mixed with the uniform one as far as the rate allows.
+def softened(p: Array, rate: float, sharp: Array, soft: Array) -> Array:
+    """A start from a mechanism that has zeros: mixed with one that has none as far as the rate allows.
 
-    `p`: P(x) > 0, (M,). `rate`: R in nats. `sharp`: A mechanism P(y | x) with I(X;Y) >= R, (M, N).
+    I is convex in the part t of the soft one and at least R at t = 0, so the feasible t from 0 on are an interval:
+    bisection finds its end.
+
+    `p`: P(x) > 0, (M,). `rate`: R in nats. `sharp`: A mechanism P(y | x) with I(X;Y) >= R, (M, N). `soft`: (M, N).
     Returns: log u, (M, N).
     """
-    return _blend(p, rate, sharp, np.full_like(sharp, 1.0 / sharp.shape[1]))
-
-
-def _blend(p: Array, rate: float, sharp: Array, soft: Array) -> Array:
-    """Mix in the largest part of the soft mechanism, t, with I(X;Y) >= R; return log u.
-
-    I is convex in t and at least R at t = 0, so the feasible t from 0 on are an interval: bisection finds its end.
-    """
-
-    def told(t: float) -> float:
-        return mutual_information(p[:, None] * ((1.0 - t) * sharp + t * soft))
-
     low, high = 0.0, 1.0
-    if told(0.0) <= rate + _ROUNDING and rate > 0.0:
+    if utility(p, sharp) <= rate + _ROUNDING and rate > 0.0:
         high = 0.0
-    elif told(1.0) >= rate:
+    elif utility(p, soft) >= rate:
         low = 1.0
     for _ in range(BISECTIONS if low < high else 0):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if told(middle) >= rate else (low, middle)
+        enough = utility(p, (1.0 - middle) * sharp + middle * soft) >= rate
+        low, high = (middle, high) if enough else (low, middle)
     rows = (1.0 - low) * sharp + low * soft
     return np.asarray(np.maximum(np.log(np.maximum(p[:, None] * rows, _TINY)), FLOOR))
-
-
-def _masses(labels: Labels, p: Array, size_y: int) -> Array:
-    """P(y) of a deterministic map."""
-    return np.bincount(labels, weights=p, minlength=size_y).astype(np.float64)
 
 
 def _split_until(labels: Labels, p: Array, needed: float, size_y: int, rng: np.random.Generator) -> Labels:
@@ -161,7 +149,7 @@ def _balance(labels: Labels, p: Array, needed: float, size_y: int) -> Labels:
     """
     size, p = len(p), np.append(p, np.zeros(size_y))
     labels = np.append(labels, np.arange(size_y))
-    while entropy(mass := _masses(labels, p, size_y)) < needed:
+    while entropy(mass := np.bincount(labels, p, size_y).astype(np.float64)) < needed:
         here, moved = mass[labels], p[:, None] - p
         after = entr(np.maximum(here[:, None] - moved, 0.0)) + entr(np.maximum(here + moved, 0.0))
         gain = np.where(labels[:, None] == labels, -np.inf, after - entr(here)[:, None] - entr(here))

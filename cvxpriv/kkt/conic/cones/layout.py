@@ -179,9 +179,18 @@ class ConeLayout:
         """Return the Euclidean norm of each block of ``v``, in the order of `names`."""
         return np.sqrt(np.add.reduceat(np.square(v), self.starts)) if self.size else np.zeros(0)
 
+    def spread(self, blocks: Array) -> Array:
+        """Return one number for each row from one for each block."""
+        return np.repeat(blocks, np.diff(np.append(self.starts, self.size)))
+
     def block_distances(self, v: Array, dual: bool = False) -> Array:
-        """Return the distance of each block to its cone (or dual cone), in the order of `names`."""
+        """Return the distance of each block to its cone (or dual cone), in the order of `names`.
+
+        All are infinite where an entry is not finite.
+        """
         v = np.asarray(v, dtype=float).ravel()
+        if not np.isfinite(v).all():
+            return np.full(len(self.names), np.inf)
         return self.block_norms(v - self._apply(v, dual))
 
     def distance(self, v: Array) -> float:
