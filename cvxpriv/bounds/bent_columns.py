@@ -24,6 +24,8 @@ CUT, LONGER, FLAT = 0.25, 2.0, 1e-11
 CENTRED = 1e-8
 #: The largest weight of a line that no column may be above, and Newton steps for the level of the largest line.
 LARGEST_WEIGHT, LEVEL_STEPS = 1e4, 30
+#: What is added to the diagonal, whose entries are 1, of a Newton system: it can be solved where costs bend as one.
+REGULAR = 1e-14
 #: Units in the last place that a sum of a few products may be off, each relative to its largest part.
 ULPS = 16.0 * float(np.finfo(float).eps)
 
@@ -116,7 +118,8 @@ class BentColumns:
         second = second + (bend[:, some] + barrier[:, None] * p / x[:, some] ** 2)[:, :, None] * np.eye(len(p))
         scale = 1.0 / np.sqrt(np.einsum("nyy->ny", second))
         right = np.stack([g * scale, scale], axis=2)
-        both = np.linalg.solve(second * scale[:, :, None] * scale[:, None, :], right) * scale[:, :, None]
+        scaled = second * scale[:, :, None] * scale[:, None, :] + REGULAR * np.eye(len(p))
+        both = np.linalg.solve(scaled, right) * scale[:, :, None]
         up, level = both[:, :, 0], both[:, :, 1]
         step = np.zeros_like(x)
         step[:, some] = up - (up.sum(axis=1) / level.sum(axis=1))[:, None] * level

@@ -7,7 +7,9 @@ from collections.abc import Callable
 import cvxpy as cp
 import numpy as np
 import pytest
+from cvxpriv_models.inference_service import bound as bounds
 from cvxpriv_models.inference_service.bound import WITHOUT_SUMS_GAP, bound
+from cvxpriv_models.inference_service.bound_search import Found
 from cvxpriv_models.inference_service.pricing import solve_simplex
 from cvxpriv_models.inference_service.problem import Problem
 from cvxpriv_models.inference_service.summed_costs import levelled
@@ -18,6 +20,7 @@ from cvxpriv.blocks.declaration import Known
 from cvxpriv.bounds.conjugates import JENSEN_SHANNON, LE_CAM, Conjugate, moved_away
 from cvxpriv.bounds.output_names import matched
 from cvxpriv.constraints import ReadyConstraint
+from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.models import InferenceAsService
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.sizes import processor_time
@@ -262,23 +265,60 @@ def test_a_distortion_beside_local_differential_privacy_and_maximal_leakage() ->
     assert found.upper <= alone.upper * (1.0 + WITHOUT_SUMS_GAP)  # where the time is over, that bound is a looser one
 
 
-def test_what_cannot_hold_together_is_named_and_local_differential_privacy_stays() -> None:
+def test_what_cannot_hold_together_is_refused_with_its_amounts() -> None:
     problem, asked = Problem.of(TABLE, BETA, size_u=3), _three(_least_distortion(1.0, 0.1) - 1e-3)
+    with pytest.raises(ModelError, match=r"'ldp', 'near' and 'peak' cannot hold together: relax .*'near' by 0.001000"):
+        bound(problem, constraints=asked, gap=1e-2)
+    box = ("box", constraints.pointwise_leakage(0.05, of="input")), ("near", _three(0.3)[1][1])
+    with pytest.raises(ModelError, match="'box' and 'near' cannot hold together"):
+        bound(problem, constraints=box, gap=1e-4)
+
+
+NEAR, PEAK = ("near", constraints.expected_distortion(DISTORTION, 0.6)), ("peak", constraints.maximal_leakage(0.4))
+
+
+@pytest.mark.parametrize("asked", [(NEAR, PEAK), (PEAK,)])
+def test_a_search_under_sums_that_fails_leaves_a_mechanism_that_satisfies_them(
+    asked: tuple[tuple[str, ReadyConstraint], ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = Problem.of(TABLE, BETA, size_u=3)
+    best = bound(problem, constraints=asked, gap=1e-2)
+
+    def failing(*_: object) -> Found:
+        raise SolverFailure("no solver answers")
+
+    monkeypatch.setattr(bounds, "search_summed", failing)
     found = bound(problem, constraints=asked, gap=1e-2)
-    assert found.ignored == ("near", "peak")
-    assert "'near' and 'peak' cannot hold together" in found.left_out["near"]
-    assert _excess(asked[0][1], found.mechanism, problem) <= 1e-12
-    assert found.certified
+    assert found.ignored == tuple(name for name, _ in asked)
+    assert "no solver answers" in found.left_out["peak"]
+    assert all(_excess(one, found.mechanism, problem) <= 1e-12 for _, one in asked)
+    assert -np.inf < found.lower == problem.objective(found.mechanism) <= best.upper <= found.upper
 
 
-def test_constraints_that_cannot_hold_together_leave_the_bound_without_them() -> None:
-    asked = (
-        ("box", constraints.pointwise_leakage(0.05, of="input")),
-        ("near", constraints.expected_distortion(DISTORTION, 0.3)),
-    )
-    found = bound(Problem.of(TABLE, BETA, size_u=3), constraints=asked, gap=1e-4)
-    assert found.ignored == ("near",)
-    assert found.certified
+def test_without_a_mechanism_that_satisfies_the_constraints_the_lower_end_is_not_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    problem, asked = Problem.of(TABLE, BETA, size_u=3), (NEAR, PEAK)
+    best = bound(problem, constraints=asked, gap=1e-2)
+    monkeypatch.setattr(bounds, "missed", lambda *_: {"near": 1e-3})
+    found = bound(problem, constraints=asked, gap=1e-2)
+    assert (found.lower, found.gap, found.ignored) == (-np.inf, np.inf, ())
+    assert "no mechanism was found that satisfies the constraints" in found.reason
+    assert best.lower <= found.upper
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        constraints.group_fairness(0.0),
+        constraints.local_information_privacy(0.0),
+        constraints.total_variation_to_prior(0.0),
+    ],
+)
+def test_rules_that_only_nothing_satisfies_are_counted_though_rounding_misses_them(rule: ReadyConstraint) -> None:
+    found = bound(Problem.of(TABLE, BETA, size_u=3), constraints=(("none", rule),), gap=1e-2)
+    assert (found.lower, found.ignored) == (0.0, ())
+    assert found.upper <= 1e-5
 
 
 KINDS: dict[str, Callable[[float], ReadyConstraint]] = {

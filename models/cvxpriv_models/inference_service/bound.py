@@ -17,7 +17,7 @@ from cvxpriv.blocks.declaration import Known
 from cvxpriv.bounds.column_costs import NOT_COUNTED
 from cvxpriv.bounds.merged_symbols import information_lost, merge, merged_table
 from cvxpriv.bounds.service_certificate import ServiceCertificate
-from cvxpriv.constraints.gate import inside, missed
+from cvxpriv.constraints.gate import inside, missed, roomiest
 from cvxpriv.divergences import FDivergence
 from cvxpriv.errors import Disagreement, ModelError, SolverFailure
 from cvxpriv.numerics.arrays import Array
@@ -48,6 +48,13 @@ MERGED_TIME = 0.4
 #: Share of the time for the bound without sums over columns, and its relative gap: where the time is too short for one
 #: under sums, that without them is the lower one.
 WITHOUT_SUMS_TIME, WITHOUT_SUMS_GAP = 0.3, 1e-3
+#: Why sums are left out where the keyboard ended the search.
+CUT = "the keyboard ended the search before it was counted"
+#: The reason for a gap where no mechanism satisfies the constraints.
+UNKNOWN = (
+    "not known: no mechanism was found that satisfies the constraints, so that the best one is not known to be worth "
+    "anything; the upper bound holds"
+)
 INTERRUPTED = "not certified to this gap: the keyboard ended the search; the bound holds"
 
 
@@ -58,11 +65,12 @@ class ServiceBound:
     Attributes
     ----------
     lower : float
-        The value I(S;U) - beta E[f] of `mechanism`, computed from it, nats.
+        The value I(S;U) - beta E[f] of `mechanism`, computed from it, nats; -inf where no mechanism is known that
+        satisfies the constraints.
     upper : float
         No mechanism is worth more, nats.
     mechanism : array, (|Y|, |U|)
-        P(U|Y), rows sum to 1.
+        P(U|Y), rows sum to 1; it misses constraints where `lower` is -inf.
     reason : str
         Empty where the gap asked for is reached, else why it is not. The bounds hold in any case.
     proof : ServiceCertificate, callable or None
@@ -136,7 +144,7 @@ def bound(
     `constraints`: Those that are costs of columns (`PricedConstraints`) are part of both bounds; the others are in
     `ServiceBound.left_out`.
     Raises DataError: The table is no joint distribution.
-    Raises ModelError: Another argument is out of range.
+    Raises ModelError: No mechanism satisfies the constraints, or another argument is out of range.
 
     A keyboard interrupt ends it with the best mechanism so far, and a bound that is looser and holds.
 
@@ -218,31 +226,42 @@ def _left_out(problem: Problem, ignored: tuple[tuple[str, str], ...], mechanism:
 def _searched(
     problem: Problem, joint: Array, asked: PricedConstraints, gap: float, deadline: float
 ) -> tuple[Found, PricedConstraints]:
-    """Return the search that fits the request; where no mechanism obeys sums over columns, that without them.
+    """Return the search that fits the request; where none under sums over columns ends, that without them.
 
-    Its mechanism satisfies what is counted: what a solver weighed does so to the solver's tolerance, or not at all.
+    Its mechanism satisfies all that is asked; where none is known that does, its value is -inf.
+
+    Raises ModelError: No mechanism satisfies the constraints.
     """
     if not asked.summed:
         return _kept(problem, searched(problem, joint, asked, gap, deadline), asked), asked
     apart, begun = asked.without_sums(problem), now()
     soon = begun + WITHOUT_SUMS_TIME * max(deadline - begun, 0.0)
     free = _kept(problem, searched(problem, joint, apart, max(gap, WITHOUT_SUMS_GAP), soon), apart)
-    if free.interrupted:
-        return free, apart
     try:
-        summed = search_summed(problem, joint, asked, gap, deadline)
-        off = missed(summed.mechanism, asked.counted, Known.of_table(problem.table))
-        why = f"the mechanism found misses {', '.join(off)}" if off else ""
+        if free.interrupted:
+            raise KeyboardInterrupt
+        summed = _under(problem, search_summed(problem, joint, asked, gap, deadline), asked)
     except KeyboardInterrupt:
-        return free._replace(interrupted=True), apart
-    except (ModelError, SolverFailure) as error:
-        why = str(error)
-    if why:
-        apart = asked.without_sums(problem, f"no mechanism that keeps it was found: {why}")
-        return _kept(problem, searched(problem, joint, apart, gap, deadline), apart), apart
+        return _under(problem, free._replace(interrupted=True), asked), asked.without_sums(problem, CUT)
+    except SolverFailure as failure:
+        apart = asked.without_sums(problem, f"the search with it failed: {failure}")
+        return _under(problem, _kept(problem, searched(problem, joint, apart, gap, deadline), apart), asked), apart
     if free.upper < summed.upper:
         summed = summed._replace(upper=free.upper, alpha=free.alpha, asked=apart, mu=np.zeros(0))
     return summed, asked
+
+
+def _under(problem: Problem, found: Found, asked: PricedConstraints) -> Found:
+    """Return a search with a mechanism that satisfies all that is asked; where none is known, with the value -inf."""
+    known, mechanism, shape = Known.of_table(problem.table), found.mechanism, (len(problem.p_y), problem.size_u)
+    if asked.named and mechanism.shape != shape:
+        mechanism = roomiest(shape, asked.counted, known)
+    mechanism = inside(mechanism, asked.counted, known)
+    if missed(mechanism, asked.counted, known):
+        if asked.named:
+            return found._replace(mechanism=mechanism, value=-np.inf)
+        mechanism = np.ones((len(problem.p_y), 1))  # it says nothing, and misses rules by rounding alone
+    return found._replace(mechanism=mechanism, value=float(problem.objective(mechanism)))
 
 
 def _kept(problem: Problem, found: Found, asked: PricedConstraints) -> Found:
@@ -257,9 +276,9 @@ def _answer(
     problem: Problem, found: Found, claim: Claim, gap: float, asked: PricedConstraints, late: bool
 ) -> ServiceBound:
     upper, alpha, groups, under = claim
-    lower = float(problem.objective(found.mechanism))
-    mechanism = found.mechanism
-    if lower <= NOTHING + np.finfo(float).eps * problem.beta and not asked.named:
+    kept, mechanism = bool(np.isfinite(found.value)), found.mechanism
+    lower = float(problem.objective(mechanism)) if kept else -np.inf
+    if lower <= NOTHING + np.finfo(float).eps * problem.beta and kept and not asked.named:
         lower, mechanism = 0.0, np.ones((problem.p_y.size, 1))
     if upper < lower - ROUNDING * (1.0 + abs(lower)) - np.finfo(float).eps * problem.beta:
         raise Disagreement(
@@ -267,7 +286,7 @@ def _answer(
             f"{problem.divergence.name!r} is not convex, or its derivative is not that of f"
         )
     upper, allowed = max(upper, lower), gap * max(lower, FLOOR)
-    reason = "" if upper - lower <= allowed else _reason(len(problem.p_s), late, groups, asked)
+    reason = "" if upper - lower <= allowed else _reason(len(problem.p_s), late, groups, asked) if kept else UNKNOWN
     proof: ServiceCertificate | Callable[[], ServiceCertificate] | None = None
     missing, claimed = "", max(upper, lower + allowed)  # the gap asked for and no less leaves its checker room
     if under is None or under.asked is None or under.asked.none:
