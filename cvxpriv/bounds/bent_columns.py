@@ -24,7 +24,7 @@ CUT, LONGER, FLAT = 0.25, 2.0, 1e-11
 CENTRED = 1e-8
 #: The largest weight of a line that no column may be above, and Newton steps for the level of the largest line.
 LARGEST_WEIGHT, LEVEL_STEPS = 1e4, 30
-#: What is added to the diagonal, whose entries are 1, of a Newton system: it can be solved where costs bend as one.
+#: Addition to the diagonal of a Newton system, whose entries are 1: it can be solved where costs bend as one.
 REGULAR = 1e-14
 #: Units in the last place that a sum of a few products may be off, each relative to its largest part.
 ULPS = 16.0 * float(np.finfo(float).eps)
