@@ -175,3 +175,45 @@ def test_a_rate_above_a_known_limit_is_refused_at_once() -> None:
     model = model.constrain("mine", constraints.renyi_differential_privacy(1.0, 0.01))
     with pytest.raises(ModelError, match=r"mine: no mechanism .* is at most 0\.01;"):
         model.bound()
+
+
+BETWEEN = constraints.expected_distortion(1.0 - np.eye(3), 0.05)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        constraints.local_differential_privacy(0.1),
+        constraints.total_variation_to_prior(0.1),
+        constraints.f_information("mutual-information", 0.1, of="input"),
+        constraints.group_fairness(0.0),
+    ],
+)
+def test_constraints_that_no_mechanism_satisfies_are_refused_by_the_bound_too(
+    other: constraints.ReadyConstraint,
+) -> None:
+    model = PrivacyFunnel(TABLE, rate=0.1, rate_unit="nats", size_y=3).constrain("near", BETWEEN)
+    with pytest.raises(ModelError, match="'near' and 'other' cannot hold together"):
+        model.constrain("other", other).bound(time_limit=2.0)
+
+
+@pytest.mark.parametrize(
+    "one", [constraints.group_fairness(0.0), constraints.bayes_vulnerability(float(TABLE.sum(axis=1).max()))]
+)
+def test_without_a_mechanism_for_the_rate_constraints_are_counted_and_the_upper_end_is_that_of_x(
+    one: constraints.ReadyConstraint,
+) -> None:
+    model = PrivacyFunnel(TABLE, rate=1e-3, rate_unit="nats").constrain("one", one)
+    found, known = model.bound(time_limit=0.5), Known.of_table(model.problem.table)
+    assert (found.counted, found.ignored) == (("one",), ())
+    kept = one.excess(found.mechanism, known) <= 0.0
+    assert kept or (found.upper == model.problem.table.information and "no mechanism was found" in found.reason)
+
+
+def test_a_rate_just_above_what_two_constraints_allow_drops_neither() -> None:
+    table = np.array([[0.04705329, 0.13726716], [0.65815647, 0.15752308]])
+    model = PrivacyFunnel(table, rate=0.061349, rate_unit="nats")
+    model = model.constrain("lip", constraints.local_information_privacy(0.8317224589, of="input"))
+    model = model.constrain("ldp", constraints.local_differential_privacy(0.58697411, 0.08935438))
+    with pytest.raises(ModelError, match=r"lip, ldp: no mechanism that satisfies them tells rate=0\.061349"):
+        model.bound(time_limit=5.0)

@@ -1,6 +1,7 @@
 """The least leakage at a rate under constraints, bounded from below; and the most that they let Y tell of X."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,6 +17,7 @@ from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.sizes import now
 
+from .algorithm import most_telling as most_telling_block
 from .bound import CLAIM_SHARE, LEAST_CLAIM_ROOM, Clock, FunnelBound, bound
 from .column_constraints import ColumnConstraints
 from .columns import mechanism_of
@@ -90,22 +92,48 @@ def bound_under(
     asked = Costs.of(problem, constraints)
     more = len(problem.p_x) <= LARGEST_X and not counted >= set(asked.counted)
     found, under = _by_generators(problem, constraints, gap, CERTIFIED_SHARE * time_limit if more else time_limit)
-    if not more or found.reason == INTERRUPTED:
+    if found.reason == INTERRUPTED:
         return found, under
-    searched = _costed(problem, constraints, asked, found, gap, begun + time_limit - now())
+    left = begun + time_limit - now()
+    searched = _costed(problem, constraints, asked, found, gap, left) if more else None
     if searched is None:
-        return found, under
-    costed, prove = searched
+        counted |= set(asked.counted if more else ())
+        return _with_a_mechanism(problem, constraints, counted, found), under
+    costed, mechanism, prove = searched
     those = [(name, one) for name, one in constraints if name in asked.counted]
-    moved = brought_inside(costed.mechanism, those, Known.of_table(problem.table))
-    known = _satisfies(moved, problem, those)
-    if known:
+    moved = None if mechanism is None else brought_inside(mechanism, those, Known.of_table(problem.table))
+    known = moved is not None and _satisfies(moved, problem, those)
+    if moved is not None and known:
         costed = replace(costed, mechanism=moved, upper=max(problem.leakage(moved), costed.lower))
     else:
+        _require_satisfiable(problem, constraints)
         costed = replace(costed, upper=problem.table.information, mechanism=found.mechanism, reason=UNKNOWN)
     costed = _certified(problem, asked, costed, prove, gap)
     most = np.inf if under is None else under.most
     return replace(costed, seconds=now() - begun), ConstrainedBound(costed, most, not known)
+
+
+def _with_a_mechanism(
+    problem: Problem, constraints: Sequence[tuple[str, Constraint]], countable: set[str], found: FunnelBound
+) -> FunnelBound:
+    """The bound; where its mechanism misses what could be counted, it is said that none is known that does not.
+
+    Raises ModelError: No mechanism satisfies the constraints.
+    """
+    if not found.ignored and found.reason != UNKNOWN:
+        return found
+    _require_satisfiable(problem, constraints)
+    left = [(name, one) for name, one in constraints if name in countable and name in found.ignored]
+    if not left or (found.mechanism.shape[1] == problem.size_y and _satisfies(found.mechanism, problem, left)):
+        return found
+    return replace(found, upper=max(problem.table.information, found.lower), reason=UNKNOWN)
+
+
+def _require_satisfiable(problem: Problem, constraints: Sequence[tuple[str, Constraint]]) -> None:
+    """Raise ModelError where the constraints cannot hold together, with their amounts."""
+    silent = np.tile(problem.p_x[:, None], (1, problem.size_y))  # all P(x|y) are P(x)
+    with suppress(SolverFailure):
+        most_telling_block(problem).constrained(constraints).solve({"log_w": np.log(silent)})
 
 
 def _costed(
@@ -115,10 +143,11 @@ def _costed(
     found: FunnelBound,
     gap: float,
     time_limit: float,
-) -> tuple[FunnelBound, Callable[[Array], CostedCertificate]] | None:
+) -> tuple[FunnelBound, Array | None, Callable[[Array], CostedCertificate]] | None:
     """A bound with all constraints that are costs of columns, with the certificate of another one; None for no search.
 
-    Beside it what makes its own certificate, with a mechanism.
+    Beside it its mechanism, None where columns did not suffice for one, and what makes its own certificate, with a
+    mechanism.
 
     Raises ModelError: They let no mechanism carry the rate.
     """
@@ -126,23 +155,22 @@ def _costed(
     if problem.rate > known + ROUNDING:
         raise _refused(asked.counted, problem, known)
     pricing = CostedPricing(FunnelPricing(problem.table.probabilities, problem.rate + ROOM), asked)
-    generation = Generation(pricing, pricing.master(), pricing.first_columns())
+    generation, shown, lacking = Generation(pricing, pricing.master(), pricing.first_columns()), None, True
     try:
         for first in FIRST_GAPS:
-            begin = generation.run(first, clock.over, -np.inf, pricing.plain.entropy_s)
-            filled = begin.weights[begin.columns[0] < 0.0].sum()
-            if begin.bound > pricing.plain.entropy_s:
-                if (most := min(_most(pricing, clock), known)) < 0.0:
-                    return None  # what is wrong is said by the constraints themselves
-                raise _refused(asked.counted, problem, most)
-            if filled <= FILLED:
+            shown = generation.run(first, clock.over, -np.inf, pricing.plain.entropy_s)
+            lacking = bool(shown.weights[shown.columns[0] < 0.0].sum() > FILLED)
+            if not lacking or shown.bound > pricing.plain.entropy_s:
                 break
-        if filled > FILLED:
-            return None
-        generation.drop(generation.pool.taken(slice(None))[0] < 0.0)
-        shown = generation.run(gap, clock.over, -np.inf, pricing.plain.entropy_s)
+        if not lacking:
+            generation.drop(generation.pool.taken(slice(None))[0] < 0.0)
+            shown = generation.run(gap, clock.over, -np.inf, pricing.plain.entropy_s)
     except SolverFailure:
-        return None
+        if shown is None:
+            return None
+    if lacking and 0.0 <= (most := min(_most(pricing, clock), known)) < problem.rate - ROUNDING:
+        raise _refused(asked.counted, problem, most)
+    assert shown is not None  # without a first run there was a failure
     proved = shown.bound - pricing.plain.split_all(shown.duals)[0] * ROOM
     pricing.plain.rate = problem.rate
 
@@ -151,22 +179,21 @@ def _costed(
         level = proved - pricing.bound(shown.duals, 0.0)
         return costed_certificate(problem, pricing, shown.duals, level, mechanism, over)
 
-    if pricing.named:
-        joint = placed(shown.columns[1:].T, shown.weights, shown.columns[0].astype(int), pricing.classes)
-        mechanism = joint / joint.sum(axis=1, keepdims=True)
-    else:
-        mechanism = mechanism_of(pricing.posteriors(shown.columns), shown.weights, problem.p_x)
-        mechanism = _on_few_outputs(problem, pricing, generation, mechanism)
     costed = replace(
         found,
-        lower=max(proved, found.lower),
-        mechanism=np.asarray(mechanism),
+        lower=max(min(proved, pricing.plain.entropy_s), found.lower),
         reason=shown.reason,
         counted=asked.counted,
         ignored=asked.ignored,
         uncertified={name: NO_ROOM for name in asked.counted if name not in found.counted},
     )
-    return costed, prove
+    if lacking:
+        return costed, None, prove
+    if pricing.named:
+        joint = placed(shown.columns[1:].T, shown.weights, shown.columns[0].astype(int), pricing.classes)
+        return costed, np.asarray(joint / joint.sum(axis=1, keepdims=True)), prove
+    mechanism = mechanism_of(pricing.posteriors(shown.columns), shown.weights, problem.p_x)
+    return costed, np.asarray(_on_few_outputs(problem, pricing, generation, mechanism)), prove
 
 
 def _certified(
@@ -215,7 +242,7 @@ def _most(pricing: CostedPricing, clock: Clock) -> float:
 def _refused(names: Sequence[str], problem: Problem, most: float) -> ModelError:
     return ModelError(
         f"constraints {', '.join(names)}: no mechanism that satisfies them tells rate={problem.rate:.6g} nats of X: "
-        f"I(X;Y) is at most {most:.6g}; lower rate, or relax a constraint"
+        f"I(X;Y) is at most {max(most, 0.0):.6g}; lower rate, or relax a constraint"
     )
 
 
@@ -235,10 +262,13 @@ def _by_generators(
     plain = bound(problem.table, problem.rate, gap, min(left, AFTER_INTERRUPT) if interrupted else left)
     if interrupted:
         plain = replace(plain, reason=INTERRUPTED)
-    if under is None or under.found.lower < plain.lower - gap:
-        return replace(plain, ignored=tuple(name for name, _ in constraints)), under
+    every = tuple(name for name, _ in constraints)
+    if under is None or interrupted:
+        return replace(plain, ignored=every), under
     lower, found = max(plain.lower, under.found.lower), replace(under.found, seconds=now() - begun)
-    if under.named and not _satisfies(found.mechanism, problem, constraints):
+    if under.found.lower < plain.lower - gap:
+        found = replace(found, certificate=plain.certificate, counted=(), ignored=every)
+    if under.named and not _satisfies(under.found.mechanism, problem, constraints):
         found = replace(found, upper=problem.table.information, mechanism=plain.mechanism, reason=UNKNOWN)
     return replace(found, lower=lower, upper=max(found.upper, lower)), under
 
