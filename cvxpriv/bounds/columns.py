@@ -6,6 +6,8 @@ cost is below, weak duality gives a bound on the whole problem: `Pricing.bound`.
 multipliers and cheap at good ones. The columns that it finds go back into the master.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
@@ -13,9 +15,8 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from cvxpriv.bounds.master import Master, MasterPoint
-from cvxpriv.bounds.pool import Pool
 from cvxpriv.errors import SolverFailure
-from cvxpriv.numerics.arrays import Array, Flags, parts
+from cvxpriv.numerics.arrays import Array, Flags, IntArray, parts
 
 Clock: TypeAlias = Callable[[], bool]
 """A clock that returns True once the time is over."""
@@ -119,6 +120,57 @@ class Generated:
     reason: str
 
 
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Columns, (symbols, n), one after the other.
+
+    `symbols`: Number of rows.
+    `values`, `rows`, (entries,): The entries that are not zero, and where they stand.
+    `counts`, (n,): Number of entries of each column.
+
+    >>> pool = Pool.of(np.array([[0.5, 0.0], [0.5, 1.0]]))
+    >>> pool.size, pool.taken(np.array([False, True])).tolist()
+    (2, [[0.0], [1.0]])
+    """
+
+    symbols: int
+    values: Array
+    rows: IntArray
+    counts: IntArray
+
+    @classmethod
+    def of(cls, columns: Array) -> Pool:
+        """Return the columns of an array, (symbols, n)."""
+        upright = columns.T
+        column, row = upright.nonzero()
+        counts = np.bincount(column, minlength=len(upright))
+        return cls(len(columns), upright[column, row], row.astype(np.int32), counts)
+
+    @property
+    def size(self) -> int:
+        """Number of columns."""
+        return len(self.counts)
+
+    def joined(self, other: Pool) -> Pool:
+        """Return these columns, then the other ones."""
+        names = ("values", "rows", "counts")
+        return Pool(self.symbols, *(np.concatenate([getattr(one, name) for one in (self, other)]) for name in names))
+
+    def kept(self, some: Flags) -> Pool:
+        """Return the columns that a mask marks, (n,)."""
+        entries = np.repeat(some, self.counts)
+        return Pool(self.symbols, self.values[entries], self.rows[entries], self.counts[some])
+
+    def taken(self, some: Flags | slice) -> Array:
+        """Return the columns that a mask or a slice marks as an array, (symbols, k)."""
+        marked = np.zeros(self.size, dtype=bool)
+        marked[some] = True
+        held = self.kept(marked)
+        columns = np.zeros((self.symbols, held.size))
+        columns[held.rows, np.repeat(np.arange(held.size), held.counts)] = held.values
+        return columns
+
+
 class Generation:
     """Column generation for one problem; it may be run again after a row of the master has changed.
 
@@ -188,11 +240,8 @@ class Generation:
                 if out_of_time():
                     reason = OUT_OF_TIME
                     break
-                if (
-                    not (self._solved and proposed is not None)
-                    and idle < MOST_IDLE
-                    and self._improve(point, duals, gap)
-                ):
+                settled = self._solved and proposed is not None
+                if not settled and idle < MOST_IDLE and self._improve(point, duals, gap):
                     continue
                 proposed, duals = self._proposed, duals if self._proposed is None else self._proposed
                 shown = self.pricing.verify(duals, -VERIFIED_SHARE * gap, out_of_time)

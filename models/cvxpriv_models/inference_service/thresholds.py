@@ -84,14 +84,14 @@ def critical_beta(problem: Problem, seed: int = 0) -> CriticalBeta:
     return CriticalBeta(local, found, ceiling, posterior, sharp=1.0 not in f.kinks)
 
 
-def usual_beta(problem: Problem, seed: int = 0) -> float:
+def usual_beta(problem: Problem) -> float:
     """Return the weight of privacy where none is given: a share of the threshold, if there is one.
 
     For more than `SEARCHED` symbols of Y, where the search would take minutes, it is `WITHOUT_THRESHOLD`.
     """
     if problem.p_y.size > SEARCHED:
         return WITHOUT_THRESHOLD
-    critical = critical_beta(problem, seed)
+    critical = critical_beta(problem)
     return SHARE * critical.searched if critical.exists else WITHOUT_THRESHOLD
 
 

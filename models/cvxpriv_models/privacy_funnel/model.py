@@ -149,10 +149,10 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         size_s, size_x = self.problem.p_s_given_x.shape
         return f"PrivacyFunnel({size_s} x {size_x} table, rate={self.problem.rate:.6g} nats, |Y|={self.problem.size_y})"
 
-    def at_rate(self, rate: float, rate_unit: str = "fraction") -> PrivacyFunnel:
-        """Return the same funnel at another rate."""
+    def at_rate(self, rate: float) -> PrivacyFunnel:
+        """Return the same funnel at another rate, a fraction of H(X)."""
         size_y = None if self._usual_size else self.problem.size_y
-        return PrivacyFunnel(self.problem.table, rate, rate_unit=rate_unit, size_y=size_y)._with(self.constraints)
+        return PrivacyFunnel(self.problem.table, rate, rate_unit="fraction", size_y=size_y)._with(self.constraints)
 
     def along(self, points: Iterable[float] | int) -> list[PrivacyFunnel]:
         return [self.at_rate(rate) for rate in curve_points(points)]

@@ -77,12 +77,11 @@ class PerfectPrivacy:
     certified: bool
 
 
-def perfect_privacy(joint: JointTable | ArrayLike, time_limit: float = 30.0, seed: int = 0) -> PerfectPrivacy:
+def perfect_privacy(joint: JointTable | ArrayLike, time_limit: float = 30.0) -> PerfectPrivacy:
     """Find the largest rate at which nothing leaks.
 
     `joint`: P(S, X).
     `time_limit`: Seconds for the search for vertices, where they are too many to list.
-    `seed`: Seed of that search.
     Raises DataError: The table is no joint distribution.
 
     Examples
@@ -98,7 +97,7 @@ def perfect_privacy(joint: JointTable | ArrayLike, time_limit: float = 30.0, see
     a, p_x = table.p_s_given_x[kept], table.p_x
     polytope = SilentPolytope.of(a, table.p_s[kept])
     certified = math.comb(len(p_x), polytope.rank) <= MOST_BASES
-    columns, weights, value = _listed(polytope, p_x) if certified else _generated(polytope, p_x, seed, time_limit)
+    columns, weights, value = _listed(polytope, p_x) if certified else _generated(polytope, p_x, 0, time_limit)
     own = np.linalg.lstsq(columns, p_x)[0]  # the weights of a basis, which a solver knows to its tolerance
     mechanism = mechanism_of(columns, np.maximum(own, 0.0) if own.min() >= -ZERO else weights, p_x)
     leakage = mutual_information(a @ (p_x[:, None] * mechanism))

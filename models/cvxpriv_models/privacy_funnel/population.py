@@ -65,10 +65,12 @@ class Population:
 
 #: Work of a replicate, in plain resampled tables, since the optimum is found for each.
 REFITTED = 1000
+#: Seconds for each certified bound of the finite-sample interval.
+TIME_LIMIT = 60.0
 
 
 def population_interval(
-    table: JointTable, rate: float, replicates: int = 100, level: float = 0.95, seed: int = 0, time_limit: float = 60.0
+    table: JointTable, rate: float, replicates: int = 100, level: float = 0.95, seed: int = 0
 ) -> Population:
     """Return intervals for the population's least leakage at a rate, from a table's counts.
 
@@ -76,7 +78,6 @@ def population_interval(
     `rate`: Nats.
     `replicates`: Replicates of the bootstrap, >= 20.
     `level`: Between 0 and 1.
-    `time_limit`: Seconds for each certified bound of the finite-sample interval.
     Raises DataError: The table holds no counts. ModelError: An argument is out of range.
 
     Examples
@@ -103,7 +104,7 @@ def population_interval(
         rate,
         value,
         (low, high),
-        _finite(counts, rate, level, time_limit),
+        _finite(counts, rate, level),
         level,
         int(counts.sum()),
         int(replicates),
@@ -139,7 +140,7 @@ def _bootstrap(
     return float(np.clip(low, 0.0, most)), float(np.clip(high, 0.0, most))
 
 
-def _finite(counts: IntArray, rate: float, level: float, time_limit: float) -> tuple[float, float]:
+def _finite(counts: IntArray, rate: float, level: float) -> tuple[float, float]:
     joint, records = counts / counts.sum(), int(counts.sum())
     (size_s, size_x), share = joint.shape, 0.5 * (1.0 + level)  # either total variation may fail with half the rest
     leaked = 2.0 * _change(total_variation(records, size_s * size_x, share), size_s)
@@ -148,9 +149,9 @@ def _finite(counts: IntArray, rate: float, level: float, time_limit: float) -> t
     prover, most = Prover(joint), entropy(joint.sum(axis=0))
     low, reached = 0.0, mutual_information(joint)
     if rate > told:  # at a rate of 0 nothing need leak
-        low = prover.at(min(rate - told, most), GAP, time_limit).lower
+        low = prover.at(min(rate - told, most), GAP, TIME_LIMIT).lower
     if rate + told < most:
-        reached = prover.at(rate + told, GAP, time_limit).upper
+        reached = prover.at(rate + told, GAP, TIME_LIMIT).upper
     return max(low - leaked, 0.0), float(min(reached + leaked, np.log(size_s), np.log(size_x)))
 
 

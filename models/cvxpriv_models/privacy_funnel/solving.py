@@ -3,7 +3,7 @@
 With a user's constraints a first phase leads every start into them.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -155,14 +155,17 @@ def best_run(
     near = np.flatnonzero(leakage <= leakage.min() + SAME_LEAKAGE)
     near = near[residual[near].argsort(kind="stable")]
 
-    def again(start: int) -> float:
+    for start in near.tolist():  # the first converged one; a free output of one may pay where another has none
         if constraints:
-            return float(algorithm.residuals_under(problem, constraints)(completed(np.array([start])))[0])
-        lower = None if bound is None else bound.lower
-        free = optimum.free_symbol(problem, closed_form.rows_of(log_u[start]), lower)
-        return max(float(residual[start]), free)
-
-    start = _first_converged(near, residual, again, settings.tol)
+            residual[start] = algorithm.residuals_under(problem, constraints)(completed(np.array([start])))[0]
+        else:
+            lower = None if bound is None else bound.lower
+            free = optimum.free_symbol(problem, closed_form.rows_of(log_u[start]), lower)
+            residual[start] = max(residual[start], free)
+        if residual[start] <= settings.tol or late():
+            break
+    else:
+        start = int(near[residual[near].argmin()])
     converged = residual <= settings.tol
     converged[start] |= bound is not None and leakage[start] - bound.lower <= settings.tol
     figures = {
@@ -193,18 +196,6 @@ def best_run(
         bound,
         overdue=overdue,
     )
-
-
-def _first_converged(near: IntArray, residual: Array, again: Callable[[int], float], tol: float) -> int:
-    """Return the first of some starts whose residual `again` measures as at most `tol`; else the one of the least.
-
-    A free output of one may pay where another has none. Once time is over only the first is measured.
-    """
-    for one in near.tolist():
-        residual[one] = again(one)
-        if residual[one] <= tol or late():
-            return int(one)
-    return int(near[residual[near].argmin()])
 
 
 def _brought_inside(problem: Problem, constraints: Constraints, log_u: Array) -> Array:
