@@ -33,11 +33,11 @@ the accuracy from Y in 87-100%, I(X;Y) in 90-100%, except where a mechanism for 
 of a nearly patternless table: there I(X;Y), which such a design overstates, was held in 3-63%.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from cvxpriv.numerics.arrays import Array, IntArray
+from cvxpriv.numerics.arrays import Array, Flags, IntArray
 from cvxpriv.tables.noisy_counts import nearest_tables
 from cvxpriv.tables.protection import Protection
 
@@ -149,3 +149,28 @@ def corrected_interval(value: Array, replicates: Array, level: float, drawn_from
     return np.stack(
         [np.minimum(both - high, both + low - 2 * middle), np.maximum(both - low, both + high - 2 * middle)]
     )
+
+
+def hull(
+    counts: IntArray,
+    measured: Callable[[Array], Array],
+    replicates: Callable[[Array], Array],
+    level: float,
+    biased: Flags | bool,
+    unseen: bool = True,
+) -> tuple[Array, Array, Array]:
+    """Return the hull of a table's intervals, (2, measures), its measures, (measures,), and their replicates.
+
+    `measured`: Maps a population, (|S|, |X|), to its measures.
+    `replicates`: Maps it to those of tables drawn from it, (replicates, measures).
+    `biased`, (measures,): Whether the percentile interval is one of them.
+    `unseen`: Whether cells that show no record are allowed for.
+    """
+    shares = counts / counts.sum()
+    value, own = measured(shares), replicates(shares)
+    hulls = [corrected_interval(value, own, level)]
+    if unseen and not np.array_equal(shares, wider := with_unseen_cells(counts)):
+        hulls.append(corrected_interval(value, replicates(wider), level, measured(wider)))
+    hulls.append(np.where(biased, percentile_interval(own, level), hulls[0]))
+    low, high = zip(*hulls, strict=True)
+    return np.stack([np.min(low, axis=0), np.max(high, axis=0)]), value, own

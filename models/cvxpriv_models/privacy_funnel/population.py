@@ -26,7 +26,7 @@ from cvxpriv.numerics.arrays import Array, IntArray
 from cvxpriv.numerics.sizes import of_resampling, require_feasible
 from cvxpriv.tables.information import entropy, mutual_information
 from cvxpriv.tables.joint import JointTable
-from cvxpriv.tables.resampling import corrected_interval, percentile_interval, resampled_tables, with_unseen_cells
+from cvxpriv.tables.resampling import hull, resampled_tables
 
 from .bound import Prover
 from .pricing import FunnelPricing
@@ -98,12 +98,17 @@ def population_interval(
     require_feasible(of_resampling(private, inputs, inputs, REFITTED * replicates))
     counts = table.counts
     solve = _Solver(rate)
-    value = solve(counts / counts.sum())
-    low, high = _bootstrap(counts, solve, value, replicates, level, seed)
+
+    def drawn(population: Array) -> Array:
+        tables = (one for part in resampled_tables(counts, replicates, seed, population) for one in part)
+        return np.array([[solve(one)] for one in tables])
+
+    ends, value, _ = hull(counts, lambda one: np.array([solve(one)]), drawn, level, biased=True)
+    low, high = np.clip(ends[:, 0], 0.0, np.log(private))
     return Population(
         rate,
-        value,
-        (low, high),
+        float(value[0]),
+        (float(low), float(high)),
         _finite(counts, rate, level),
         level,
         int(counts.sum()),
@@ -119,25 +124,6 @@ def total_variation(records: int, cells: int, level: float) -> float:
     """
     likely = np.log(2.0) * cells + np.log(1.0 / (1.0 - level))
     return float(min(1.0, 0.5 * np.sqrt(2.0 * likely / records)))
-
-
-def _bootstrap(
-    counts: IntArray, solve: _Solver, value: float, replicates: int, level: float, seed: int
-) -> tuple[float, float]:
-    """The hull of the intervals that `cvxpriv.tables.resampling` gives for a measure of a design."""
-    shares, wider = counts / counts.sum(), with_unseen_cells(counts)
-
-    def drawn(population: Array) -> Array:
-        tables = (one for part in resampled_tables(counts, replicates, seed, population) for one in part)
-        return np.array([[solve(one)] for one in tables])
-
-    own, held = drawn(shares), np.array([value])
-    hulls = [corrected_interval(held, own, level), percentile_interval(own, level)]
-    if not np.array_equal(shares, wider):
-        hulls.append(corrected_interval(held, drawn(wider), level, np.array([solve(wider)])))
-    most = float(np.log(len(counts)))
-    low, high = min(hull[0, 0] for hull in hulls), max(hull[1, 0] for hull in hulls)
-    return float(np.clip(low, 0.0, most)), float(np.clip(high, 0.0, most))
 
 
 def _finite(counts: IntArray, rate: float, level: float) -> tuple[float, float]:
