@@ -11,6 +11,7 @@ from cvxpriv.blocks.declaration import Known
 from cvxpriv.blocks.engines import Engine
 from cvxpriv.constraints.gate import NO_MASS, brought_inside
 from cvxpriv.divergences.sides import slopes_of
+from cvxpriv.errors import SolverFailure
 from cvxpriv.numerics.arrays import Array, Values, put, take
 from cvxpriv.runs.constraint_facts import violations_of
 from cvxpriv.runs.shared_options import Watch
@@ -22,7 +23,7 @@ from . import algorithm, closed_form, kkt
 from .algorithm import AUTO
 from .measured import Constraints, Options
 from .problem import LARGEST_BETA, Problem
-from .starts import grid_start, initial_state, without_rare
+from .starts import INWARD, RARE, grid_start, initial_state, without_rare
 
 #: Mechanisms to start from, (starts, |Y|, |U|), and where each comes from.
 Piece = tuple[Array, Sequence[str]]
@@ -40,6 +41,10 @@ SOLVER_PASSES = 20
 SAME = 1e-12
 #: Rounding of a row, by which it may miss a constraint.
 ULPS = 1e-15
+#: Outputs whose P(Y|u) differ by no more repeat each other; and the likeliest inputs at which one of them begins again.
+REPEATED, TRIED = 1e-3, 12
+#: The least rise of F by it that is no solver's rounding.
+FREED = 1e-6
 #: Number of times the best start continues from pooled posteriors, and the least rise of F that counts.
 POOLINGS, RISE = 4, 1e-9
 
@@ -70,6 +75,8 @@ def solve_starts(
         state = _default(problem, constraints, options, state, np.flatnonzero(np.array(origins) == GRID), context)
     elif name:
         state = run(algorithm.schedule(problem, name, options, constraints), state, context)
+        if name == "joint" and constraints:
+            state = freed(problem, constraints, options, state, context)
         if name == "joint":
             ends = state["mechanism"] if constraints else _stayed(problem, mechanisms, state["mechanism"])
             state = {**state, "mechanism": ends, "kept": ends}
@@ -162,6 +169,45 @@ def pooled(
     return state
 
 
+def freed(problem: Problem, constraints: Constraints, options: Options, state: Values, context: Context) -> Values:
+    """Let an output that repeats another begin again at the P(S|y) of an input, under constraints, where F then rises.
+
+    A joint step knows each output at its own posterior alone, so that two that are alike stay so.
+    """
+    inputs = np.argsort(-problem.p_y)[:TRIED]
+    posteriors = (1.0 - INWARD) * problem.p_s_given_y[:, inputs].T + INWARD * problem.p_s
+    climb = algorithm.joint_steps(problem, options, constraints)
+    every, worth = context.starts, problem.objective(state["mechanism"])
+    for start, _ in itertools.product(range(len(worth)), range(POOLINGS)):
+        place = _repeated(problem, state["mechanism"][start])
+        if place is None or context.ended:
+            continue
+        tried = {name: np.repeat(value[[start]], len(inputs), axis=0) for name, value in state.items()}
+        tried["posterior"][:, :, place] = posteriors
+        context.starts = np.repeat(every[start], len(inputs))
+        try:
+            tried = run(climb, tried, context)
+        except SolverFailure:  # tries among others
+            continue
+        found = problem.objective(tried["mechanism"])
+        if found.max() > worth[start] + FREED:
+            state = put(state, np.array([start]), take(tried, np.array([found.argmax()])))
+            worth[start] = found.max()
+    context.starts = every
+    return state
+
+
+def _repeated(problem: Problem, mechanism: Array) -> int | None:
+    """Return the place of an output that is rare, or whose P(Y|u) is that of one before it; None for none."""
+    q = problem.p_y @ mechanism
+    if (rare := np.flatnonzero(q <= RARE)).size:
+        return int(rare[0])
+    inputs = problem.p_y[:, None] * mechanism / q
+    apart = np.abs(inputs[:, :, None] - inputs[:, None, :]).max(axis=0)
+    alike = np.flatnonzero((np.triu(apart <= REPEATED, 1)).any(axis=0))
+    return int(alike[0]) if alike.size else None
+
+
 def settled(problem: Problem, state: Values, constraints: Constraints = ()) -> dict[str, Array]:
     """Return the state at the mechanisms to report, the last ones or better kept ones, with all else their own."""
     last = problem.objective(state["mechanism"]) >= problem.objective(state["kept"]) - SAME
@@ -191,7 +237,7 @@ def _default(
     """Joint steps from the grid start, then single passes of ADMM from every start; constrained: joint steps only."""
     climb = algorithm.joint_steps(problem, options, constraints)
     if constraints:
-        climbed = run(climb, state, context)
+        climbed = freed(problem, constraints, options, run(climb, state, context), context)
         return {**climbed, "kept": climbed["mechanism"]}
     every = context.starts
     if grid.size:
