@@ -239,3 +239,8 @@ def bounded(penalty: Penalty) -> bool:
     if isinstance(penalty, Within):
         return bounded(penalty.box) or bounded(penalty.penalty)
     return isinstance(penalty, Box) and bool(np.isfinite([penalty.low, penalty.high]).all())
+
+
+def by_coordinate(penalty: Penalty) -> bool:
+    """Return whether `prox` takes a step of its own for each coordinate, as an array."""
+    return by_coordinate(penalty.penalty) if isinstance(penalty, Within) else isinstance(penalty, (ElasticNet, Box))

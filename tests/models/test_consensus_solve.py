@@ -21,6 +21,7 @@ from cvxpriv.penalties import GroupLasso, Penalty
 
 from .consensus_cases import HOUSE, UNEQUAL, model, shards
 
+SLOW = pytest.mark.slow
 ETA = np.array([0.5, 0.9, 0.6, 0.8, 0.7])
 
 
@@ -33,15 +34,25 @@ def test_the_centralised_optimum_is_scikit_learn_s() -> None:
     assert model(sizes=UNEQUAL).optimum == pytest.approx(theirs.coef_.ravel(), abs=1e-9)  # their stopping rule
 
 
+def badly_scaled(penalty: str | Penalty, seed: int) -> RecycledADMM:
+    """A model whose columns have scales from 1e-3 to 1e3, of fewer rows at each node than the passes like."""
+    random = np.random.default_rng(seed)
+    scales, shards = 10.0 ** random.uniform(-3.0, 3.0, size=8), []
+    for _ in HOUSE:
+        x = random.normal(size=(12, 8))
+        shards.append((x * scales, np.where(x.sum(axis=1) + random.logistic(size=12) > 0.0, 1.0, -1.0)))
+    return RecycledADMM(HOUSE, shards, penalty=penalty, reg=0.1)
+
+
 class TestConvergence:
     def test_conventional_admm_is_1e_12_from_the_optimum_after_200_rounds(self) -> None:
-        found = model().solve(method="admm", eta=0.5, max_iter=200, tol=1e-15)
+        found = model().solve(method="admm", eta=0.5, max_iter=200, tol=1e-15, accelerate="anderson")
         assert found.optimality.distance < 1e-12
         assert found.consensus < 1e-12
 
     @pytest.mark.parametrize("gamma", [0.0, 0.5, 1.0, 5.0, 20.0])
     def test_recycled_admm_reaches_it_for_every_gamma(self, gamma: float) -> None:
-        found = model().solve(method="r-admm", eta=0.7, gamma=gamma, max_iter=150, tol=1e-15)
+        found = model().solve(method="r-admm", eta=0.7, gamma=gamma, max_iter=150, tol=1e-15, accelerate="anderson")
         assert found.optimality.distance < 1e-12  # the rate is at most .72: 1e-21 after 150 passes
 
     @pytest.mark.parametrize("algorithm", ["mr-admm", "m-admm"])
@@ -52,9 +63,30 @@ class TestConvergence:
 
     @pytest.mark.parametrize("loss", ["squared", "huber", "smoothed-hinge"])
     def test_every_loss_does(self, loss: str) -> None:
-        found = model(loss).solve(method="mr-admm", eta=ETA, max_iter=300, tol=1e-12)
+        found = model(loss).solve(method="mr-admm", eta=ETA, max_iter=300, tol=1e-12, accelerate="anderson")
         assert found.converged
         assert found.optimality.distance < 1e-10
+
+    @pytest.mark.parametrize(
+        ("penalty", "seed"),
+        [("l2", 0), ("l2", 1), ("l2", 2), ("l1", 2), pytest.param("elastic-net:1:0.5", 3, marks=SLOW)],
+    )
+    def test_newton_s_method_ends_what_passes_do_not(self, penalty: str | Penalty, seed: int, tmp_path: Path) -> None:
+        slow = badly_scaled(penalty, seed)
+        run, passes = slow.solve(), slow.solve(accelerate="anderson", max_iter=120)
+        assert (run.converged, run.joint, run.iterations) == (True, True, 100)
+        assert (passes.converged, passes.joint) == (False, False)
+        assert slow.problem.objective(run.mean) < slow.problem.objective(passes.mean) + 1e-9
+        assert kkt.residuals(slow.problem, run.parameters, run.state["dual"]).largest <= 1e-7  # from the data
+        assert "Newton" in run.reached
+        run.save(tmp_path / "run.json")
+        assert ConsensusRun.load(tmp_path / "run.json").joint
+
+    def test_an_optimum_that_is_none_ends_no_run(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        slow = badly_scaled("l2", 0)
+        monkeypatch.setitem(slow.problem.__dict__, "optimum", slow.optimum * (1.0 + 1e-5))
+        told = slow.solve(max_iter=110)
+        assert (told.converged, told.joint, told.iterations) == (False, False, 110)
 
     @pytest.mark.parametrize(
         ("graph", "each", "loss"),

@@ -20,8 +20,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from cvxpriv.numerics.arrays import Array, Values
-from cvxpriv.penalties import Penalty, Within
-from cvxpriv.penalties.convex import Box, ElasticNet
+from cvxpriv.penalties.convex import by_coordinate
 from cvxpriv.schedules.steps import Accelerator
 
 from . import kkt
@@ -58,11 +57,7 @@ def _is_small(problem: Problem) -> bool:
     """Return whether it may be tried after passes: a convex loss, penalties of single coordinates, and few columns."""
     size, columns = problem.samples, problem.columns
     small = columns <= COLUMNS and (size + columns) * float(columns) ** 2 <= PRODUCTS
-    return small and problem.loss.convex and all(_by_coordinate(one) for one in problem.penalties)
-
-
-def _by_coordinate(penalty: Penalty) -> bool:
-    return _by_coordinate(penalty.penalty) if isinstance(penalty, Within) else isinstance(penalty, (ElasticNet, Box))
+    return small and problem.loss.convex and all(by_coordinate(one) for one in problem.penalties)
 
 
 class Joining:
@@ -189,7 +184,7 @@ class Joint:
 
     def _prox(self, s: Array) -> Array:
         parts = zip(self.problem.penalties, *map(self.problem.split, (s, self.problem.lam / self.a)), strict=True)
-        # A step for each coordinate: `_by_coordinate` leaves only penalties that take them.
+        # A step for each coordinate: `by_coordinate` leaves only penalties that take them.
         return np.concatenate([cast(Callable[[Array, Array], Array], one.prox)(t, step) for one, t, step in parts])
 
     def _newton(self, at: Point, gradient: Array) -> Array | None:

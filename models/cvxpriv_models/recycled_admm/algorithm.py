@@ -3,18 +3,19 @@
 A pass is one use of the data: the odd step, the dual step, and where there is one the even step.
 """
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.block import Block
-from cvxpriv.errors import ModelError
+from cvxpriv.errors import ModelError, NotConverged
 from cvxpriv.numerics.anderson import Anderson
 from cvxpriv.numerics.arguments import real_numbers
 from cvxpriv.numerics.arrays import Array, Values, measured_each
 from cvxpriv.schedules.history import Below
-from cvxpriv.schedules.steps import AnyStep, Loop, Measure, Sweep
+from cvxpriv.schedules.steps import Accelerator, AnyStep, Loop, Measure, Sweep
 
 from . import kkt
 from .blocks import carry, dual_update, even_update, odd_block, odd_sweep, penalty_step
@@ -40,15 +41,26 @@ def one_pass(problem: Problem, method: str, variant: str, table: Array, gamma: f
 
 
 def schedule(
-    problem: Problem, method: str, variant: str, table: Array, gamma: float, tol: float, accelerate: bool = False
+    problem: Problem,
+    method: str,
+    variant: str,
+    table: Array,
+    gamma: float,
+    tol: float,
+    accelerate: bool = False,
+    joint: bool = False,
 ) -> Loop:
-    """Return the whole algorithm: passes until the KKT residual of (1) is at most `tol`; see `one_pass`."""
+    """Return the whole algorithm: passes until the KKT residual of (1) is at most `tol`; see `one_pass`.
+
+    `joint`: Whether Newton's method on all rows may end accelerated passes that are slow (`Joining`).
+    """
+    combined = Anderson(PublishedAndDual(problem, table[0], variant), MEMORY) if accelerate else None
     return Loop(
         Sweep(one_pass(problem, method, variant, table, gamma)),
         stop=Below("kkt", tol),
         limit=len(table),
         measure=measure(problem),
-        accelerate=Anderson(PublishedAndDual(problem, table[0], variant), MEMORY) if accelerate else None,
+        accelerate=Joining(problem, combined, tol) if combined is not None and joint else combined,
         name=LOOP,
     )
 
@@ -109,6 +121,41 @@ def figures_of_parts(problem: Problem, view: Values, found: kkt.ConsensusResidua
 
 #: Passes remembered.
 MEMORY = 20
+#: Pass after which a run that has not ended is slow: badly scaled columns, or nodes that hardly see one another.
+AFTER = 100
+#: Name of the entry of a state that says that it is Newton's.
+JOINT = "joint"
+
+
+class Joining:
+    """The accelerator of a run whose slow passes Newton's method ends. It needs all rows in one place.
+
+    It stands at the centralised optimum with lambda_i = -(g_i - mean g)/2, where g_i is the gradient of O_i without R:
+    what is left of each g_i + 2 lambda_i is the mean, which R's subgradient takes.
+    """
+
+    def __init__(self, problem: Problem, inner: Accelerator, tol: float) -> None:
+        self.problem, self.inner, self.tol = problem, inner, tol
+
+    def __call__(self, body: Callable[[Values], dict[str, Array]], state: dict[str, Array], iteration: int) -> Values:
+        image = self.inner(body, state, iteration)
+        return image if iteration != AFTER else self._ended(image) or image
+
+    def _ended(self, image: Values) -> Values | None:
+        """Return the state at the optimum, or None where it is not unique, or its residual is no smaller than asked."""
+        problem, last = self.problem, [image[name][0] for name in ("odd", "dual", "gradient")]
+        if kkt.residuals(problem, *last).largest <= self.tol:
+            return None
+        try:
+            f = np.broadcast_to(problem.optimum, (problem.nodes, problem.features)).copy()
+        except NotConverged:
+            return None
+        of_rows = problem.loss_gradients(f)
+        dual, gradient = 0.5 * (of_rows.mean(axis=0) - of_rows), of_rows + (problem.ridge or 0.0) * f
+        if kkt.residuals(problem, f, dual, gradient).largest > self.tol:
+            return None
+        found = {"f": f, "odd": f, "dual": dual, "gradient": gradient, "loss": problem.node_losses(f)}
+        return {**image, **{name: value[None] for name, value in found.items()}, JOINT: np.ones(1)}
 
 
 class PublishedAndDual:

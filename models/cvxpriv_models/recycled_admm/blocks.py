@@ -16,7 +16,8 @@ from cvxpriv.numerics.arrays import Array, Values, each_start
 from cvxpriv.schedules.steps import Public, Sweep, Update
 
 from .graph import dual_step, edge_weights, even_step, pull, reach
-from .newton import Kinked, least
+from .kinked import Kinked
+from .newton import least
 from .problem import Problem
 
 #: Entries of a pass that neighbours know: its even step reads nothing else.
@@ -194,6 +195,5 @@ def carry() -> Update:
 
 def kinked(own: Problem, slope: Array, span: float) -> Kinked:
     """Return O(f) + slope'f + span ||f||^2 of one node, `slope` (d,), whose R is no square."""
-    steepest = float(own.smoothness[0]) + 2.0 * span
     data = own.rows, own.y, own.loss, own.row_weights, own.penalty, own.reg
-    return Kinked(*data, slope, 2.0 * span, steepest)
+    return Kinked(*data, slope, 2.0 * span, own.steepest[0] + 2.0 * span)

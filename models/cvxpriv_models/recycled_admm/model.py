@@ -175,16 +175,9 @@ class RecycledADMM(LearningModel):
         combines = who.name == "closed_form" and np.array_equal(growth, 1.0) and accelerate != "none"
         first = default_eta(problem, recycled, combines) if eta is None else eta
         table = penalty_table(chosen, variant, first, growth, eta_cap, max_iter, problem.nodes, MAX_ITER)
-        settings = Settings(
-            chosen,
-            variant,
-            who.name,
-            checked_gamma(gamma),
-            len(table),
-            tol,
-            tuple(table[-1].tolist()),
-            _accelerated(accelerate, who, table),
-        )
+        last, combined = tuple(table[-1].tolist()), _accelerated(accelerate, who, table)
+        decided = chosen, variant, who.name, checked_gamma(gamma), len(table), tol, last, combined
+        settings = Settings(*decided, joint=combined and accelerate == "auto")
         points = initial_points(init, (problem.nodes, problem.features), starts, seed, lambda: problem.random_scale)
         work = partial(self._from, table=table, settings=settings, engine=who, callback=callback)
         return best_start(work, points, n_jobs=n_jobs, progress=progress)
@@ -360,9 +353,8 @@ class RecycledADMM(LearningModel):
     ) -> ConsensusRun:
         """Run the algorithm from one f(0), (N, d)."""
         begun = time.perf_counter()
-        loop = algorithm.schedule(
-            self.problem, settings.method, settings.variant, table, settings.gamma, settings.tol, settings.accelerate
-        )
+        choices = settings.gamma, settings.tol, settings.accelerate, settings.joint
+        loop = algorithm.schedule(self.problem, settings.method, settings.variant, table, *choices)
         context = Context(engine, History(), with_bar(callback, len(table), progress))
         state = single(run(loop, algorithm.initial_state(self.problem, point), context), 0)
         return self._finished(state, context, settings, time.perf_counter() - begun)

@@ -1,7 +1,7 @@
 """The exact odd step, RADMM (12), (14), (18), of all nodes at once, and the centralised optimum, by one Newton method.
 
 Both are: minimise, for each group of rows by itself, sum_n weight_n l(x_n'f, y_n) + (bend/2)||f||^2 + slope'f, which is
-smooth and, with bend > 0, strongly convex. With a penalty that has kinks, `Kinked` takes semi-smooth steps.
+smooth and, with bend > 0, strongly convex. For a penalty that has kinks there is `kinked`.
 """
 
 from dataclasses import dataclass
@@ -9,14 +9,11 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from scipy import linalg
 from scipy.linalg import blas, lapack
 
 from cvxpriv.errors import NotConverged
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.penalties import Box, Loss, Penalty
-from cvxpriv.penalties.contract import Separable
-from cvxpriv.penalties.convex import Within
+from cvxpriv.penalties import Loss
 
 from .rows import Rows
 
@@ -35,19 +32,12 @@ HALF = 0.5
 
 def centralised(rows: Rows, y: Array, loss: Loss, weights: Array, bend: float) -> Array:
     """Return the least of sum_n weight_n l(x_n'f, y_n) + (bend/2)||f||^2 over the rows of all nodes, (d,)."""
-    found = least(_Pooled(rows), y, loss, weights, np.array([bend]), np.zeros((1, rows.features)))
+    found = least(Pooled(rows), y, loss, weights, np.array([bend]), np.zeros((1, rows.features)))
     return np.asarray(found.f[0])
 
 
-def centralised_kinked(rows: Rows, y: Array, loss: Loss, weights: Array, penalty: Penalty, lam: float) -> Array:
-    """Return the least of sum_n weight_n l(x_n'f, y_n) + lam R(f) over the rows of all nodes, (d,)."""
-    pooled, nothing = _Pooled(rows), np.zeros(rows.features)
-    steepest = loss.smoothness * float(np.linalg.eigvalsh(pooled.grams(weights, np.ones(1, dtype=bool))[0])[-1])
-    return Kinked(pooled, y, loss, weights, penalty, lam, nothing, 0.0, steepest).least(nothing)
-
-
 @dataclass(frozen=True, eq=False)
-class _Pooled:
+class Pooled:
     """All nodes' rows as those of one, without a copy."""
 
     rows: Rows
@@ -101,7 +91,7 @@ class _At:
 class _Groups:
     """The objective of every group, (m,): sum_n weight_n l(x_n'f, y_n) + (bend/2)||f||^2 + slope'f."""
 
-    rows: Rows | _Pooled
+    rows: Rows | Pooled
     y: Array
     loss: Loss
     weights: Array
@@ -176,7 +166,7 @@ def _lengths(vectors: Array) -> Array:
 
 
 def least(
-    rows: Rows | _Pooled,
+    rows: Rows | Pooled,
     y: Array,
     loss: Loss,
     weights: Array,
@@ -219,92 +209,3 @@ def least(
         at = groups.moved(at, step, np.where(done, np.inf, best))
         best = np.minimum(best, at.residual)
     raise NotConverged(f"Newton's method left a residual of {at.residual.max():.2e} after {LIMIT} steps: raise reg")
-
-
-#: Rounding of a proximal step, as a part of the terms that cancel; the part of a centre by which it is probed; and what
-#: makes a system solvable where the minimiser is not unique.
-PRECISION, PROBE, TINY = 1e-14, 1e-7, 1e-15
-
-
-@dataclass(frozen=True, eq=False)
-class Kinked:
-    """The objective of one group of rows, sum_n weight_n l(x_n'f, y_n) + lam R(f) + slope'f + (bend/2)||f||^2.
-
-    `steepest`: Largest curvature of all terms but R.
-    """
-
-    rows: Rows | _Pooled
-    y: Array
-    loss: Loss
-    weights: Array
-    penalty: Penalty
-    lam: float
-    slope: Array
-    bend: float
-    steepest: float
-
-    def height(self, f: Array) -> float:
-        """Return the objective at f, (d,)."""
-        of_rows = float(self.weights @ self.loss.value(self.rows.predictions(f[None]), self.y))
-        return of_rows + self.lam * self.penalty.value(f) + float(self.slope @ f + 0.5 * self.bend * f @ f)
-
-    def move(self, f: Array) -> Array:
-        """Return a proximal gradient step from f, (d,): lower, and with coordinates exactly on the kinks of R."""
-        return self._at(f)[-1]
-
-    def least(self, start: Array) -> Array:
-        """Return the minimiser, (d,), by Newton's method on f = move(f).
-
-        Its derivative has 0 for coordinates that rest on a kink. A step is halved until a move from its end halves the
-        least move so far or lowers the objective; a plain move always does.
-
-        Raises NotConverged: It still moves.
-        """
-        f, z, of_rows, centre, moved = start, *self._at(start)
-        best, before, one, probed = np.inf, 0.0, np.eye(start.size), np.zeros(0)
-        for _ in range(LIMIT):
-            size, terms = _length(moved - f), _length(of_rows) + _length(self.slope)
-            if size <= PRECISION * (_length(f) + terms / self.steepest):
-                return moved
-            known, probed, stale = probed, self._probed(centre), size > CONTRACTION * before
-            if stale:
-                hessian = self.rows.grams(self.weights * self.loss.curvature(z, self.y), np.ones(1, dtype=bool))[0]
-                ahead = (1.0 - self.bend / self.steepest) * one - hessian / self.steepest
-            if stale or not np.allclose(probed, known, 1e-6, 1e-6):
-                turned = probed[:, None] * ahead if probed.ndim == 1 else probed @ ahead
-                factors = linalg.lu_factor((1.0 + TINY) * one - turned, check_finite=False)
-            best, before, low = min(best, size), size, moved
-            beyond = f - low + linalg.lu_solve(factors, low - f, check_finite=False)
-            height: float | None = None
-            for part in (*0.5 ** np.arange(HALVINGS), 0.0):
-                f = low + part * beyond
-                z, of_rows, centre, moved = self._at(f)
-                if _length(moved - f) <= HALF * best:
-                    break
-                height = self.height(low) if height is None else height
-                if self.height(moved) < height:
-                    break
-        raise NotConverged(f"a proximal step still moves by {size:.1e} after {LIMIT} Newton steps: raise eta or reg")
-
-    def _at(self, f: Array) -> tuple[Array, Array, Array, Array]:
-        """Return the predictions, the rows' gradient, the centre of the proximal step, and its end."""
-        z = self.rows.predictions(f[None])
-        of_rows = self.rows.back(self.weights * self.loss.gradient(z, self.y))[0]
-        centre = f - (of_rows + self.slope + self.bend * f) / self.steepest
-        return z, of_rows, centre, self.penalty.prox(centre, self.lam / self.steepest)
-
-    def _probed(self, centre: Array) -> Array:
-        """Return the derivative of R's proximal step, (d,) or (d, d), by differences: it is linear but for kinks."""
-        h, step = PROBE * (1.0 + np.abs(centre).max()), self.lam / self.steepest
-
-        def across(change: Array) -> Array:
-            far, near = (self.penalty.prox(centre + sign * change, step) for sign in (1.0, -1.0))
-            return np.asarray((far - near) / (2.0 * h))
-
-        if isinstance(self.penalty, (Separable, Box, Within)):  # coordinate by coordinate
-            return across(np.full(centre.size, h))
-        return np.stack([across(one) for one in h * np.eye(centre.size)], axis=1)
-
-
-def _length(vector: Array) -> float:
-    return float(np.linalg.norm(vector))

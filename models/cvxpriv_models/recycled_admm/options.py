@@ -85,7 +85,8 @@ Accelerate = Annotated[
     str,
     Option(
         "Combine the last passes (Anderson), with the same optimum and fewer passes: a few numbers a pass are summed "
-        "over the network. `auto` does so with exact updates and penalties that stay as they are",
+        "over the network. `auto` does so with exact updates and penalties that stay as they are, and ends a run that "
+        "is not at the optimum after 100 passes by Newton steps on all rows together",
         choices=("auto", "none", "anderson"),
     ),
 ]

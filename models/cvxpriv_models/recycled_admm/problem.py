@@ -22,7 +22,8 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties import Loss, Penalty, convex_penalty, loss_named
 
 from .graph import Network
-from .newton import centralised, centralised_kinked
+from .kinked import centralised_kinked, steepest
+from .newton import centralised
 from .rows import Part, Rows
 
 #: reg, unless it is named, over C N: the weight of (1/2)||f||^2 beside the mean loss of a row. RADMM section VIII has
@@ -146,6 +147,11 @@ class Problem:
         The loss's smoothness times (C/B_i) times the largest eigenvalue of X_i'X_i, plus the square's.
         """
         return self.loss.smoothness * self.C / self.rows.counts * self.rows.spreads + (self.ridge or 0.0)
+
+    @cached_property
+    def steepest(self) -> Array:
+        """Curvatures that no O_i without R exceeds, (N, d): see `newton.steepest`."""
+        return np.stack([steepest(gram, self.loss, self.penalty) for gram in self.rows.grams(self.row_weights)])
 
     def node_sums(self, values: Array) -> Array:
         """Return the sums over each node's rows, (N,), of numbers a row, (n,)."""

@@ -44,6 +44,7 @@ class Settings:
     tol: float
     eta: tuple[float, ...]
     accelerate: bool
+    joint: bool = False
 
 
 @dataclass(frozen=True)
@@ -134,6 +135,7 @@ class ConsensusRun(LearningRun, Fitted):
     `converged`: Whether `kkt.largest` is at most the tolerance.
     `gap`: The objective (1) at the mean of the f_i is above its optimum by at most this, by strong convexity. None
     where R is no square or reg = 0: `no_gap`.
+    `joint`: Whether Newton's method on all rows together ended it, after slow passes: `accelerate`.
     `problem`: None in a run read from a file, or of nodes that are apart: the data are not in it.
     """
 
@@ -147,7 +149,12 @@ class ConsensusRun(LearningRun, Fitted):
     converged: bool
     kkt: ConsensusResiduals
     gap: float | None
+    joint: bool = False
     problem: Problem | None = field(default=None, metadata=UNSAVED)
+
+    @property
+    def reached(self) -> str:
+        return f"{super().reached}{', by Newton steps on all rows together' if self.joint else ''}"
 
     def own_facts(self) -> tuple[Fact, ...]:
         return (consensus_fact(self),)
@@ -225,6 +232,7 @@ def finished_run(
         objective=objective,
         kkt=found,
         gap=gap,
+        joint=algorithm.JOINT in state,
         seconds=seconds,
         log=context.history,
         interrupted=context.interrupted,
