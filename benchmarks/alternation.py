@@ -61,7 +61,12 @@ def clusters() -> cp.Problem:
 
 
 def circles() -> cp.Problem:
-    """The smallest square around five circles of radii 1 to 1.5."""
+    """The smallest square around five circles of radii 1 to 1.5.
+
+    It has dozens of local minima, so that five starts are a matter of luck: of 30 starts of `convex_concave` with seed
+    0, 29 converge, three end at or below 6, and the best at 5.884. The first prices of dccp, .005 growing by 1.2, end
+    no better: the median of 16 starts is 6.30.
+    """
     r, centre = np.linspace(1.0, 1.5, 5), cp.Variable((5, 2), name="centre")
     apart = [cp.norm(centre[i] - centre[j]) >= r[i] + r[j] for i in range(5) for j in range(i)]
     return cp.Problem(cp.Minimize(2 * cp.max(cp.max(cp.abs(centre), axis=1) + r)), apart)
