@@ -69,11 +69,6 @@ class Size:
     proof: float = 0.0
 
     @property
-    def bytes(self) -> float:
-        """All memory."""
-        return self.held + self.logged
-
-    @property
     def limit(self) -> str:
         """The estimate in words.
 
@@ -81,7 +76,8 @@ class Size:
         'the work takes at most about 1.2 s and 1 MB'
         """
         more = f", the proof at most {_time(self.proof)} more" * bool(self.proof)
-        return f"the work takes at most about {_time(self.seconds)} and {max(self.bytes / 1e6, 1.0):,.0f} MB{more}"
+        memory = max((self.held + self.logged) / 1e6, 1.0)
+        return f"the work takes at most about {_time(self.seconds)} and {memory:,.0f} MB{more}"
 
     def repeated(self, times: int, what: str) -> Size:
         """Return the size of doing it several times, one after the other."""
@@ -107,11 +103,12 @@ def require_feasible(size: Size, oversize: bool | None = None) -> None:
     Traceback (most recent call last):
     cvxpriv.errors.ModelError: a mechanism of 8,834 x 8,835 cells, 1 start, 500 passes can take 9.8 h and 12 GB, ...
     """
-    if oversize or (size.seconds <= LONGEST and size.bytes <= LARGEST):
+    memory = size.held + size.logged
+    if oversize or (size.seconds <= LONGEST and memory <= LARGEST):
         return
     wish = "" if oversize is None else ", or go on with oversize=True (--yes)"
     raise ModelError(
-        f"{size.what} can take {_time(size.seconds)} and {size.bytes / 1e9:.2g} GB, above the limits of a day and 4.3 "
+        f"{size.what} can take {_time(size.seconds)} and {memory / 1e9:.2g} GB, above the limits of a day and 4.3 "
         f"GB: {size.remedy}{wish}"
     )
 

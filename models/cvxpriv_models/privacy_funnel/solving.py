@@ -103,16 +103,13 @@ class Passes:
         if context.ended:
             return state, context
         ahead = np.flatnonzero(closed_form.leakage(state["log_u"], self.problem.p_s_given_x) < least)
-        context = self._context(ahead.size)
+        context = Context(self.engine, History(), self.callback, starts=np.arange(ahead.size))
         return (run(self.loop, take(state, ahead), context), context) if ahead.size else None
 
     def _begun(self, log_u: Array) -> tuple[Values, Context]:
-        context = self._context(len(log_u))
+        context = Context(self.engine, History(), self.callback, starts=np.arange(len(log_u)))
         state: Values = closed_form.complete(log_u, self.problem.p_s_given_x)
         return _inside(self.problem, self.constraints, state, context) if self.constraints else state, context
-
-    def _context(self, starts: int) -> Context:
-        return Context(self.engine, History(), self.callback, starts=np.arange(starts))
 
 
 def best_run(

@@ -53,7 +53,14 @@ def feasible_starts(p: Array, rate: float, size_y: int, count: int, seed: int = 
     ((2, 3, 4), True)
     """
     children = np.random.SeedSequence(seed).spawn(count)
-    return np.stack([_one_start(p, rate, size_y, np.random.default_rng(child)) for child in in_time(children)])
+    even, starts = np.full((len(p), size_y), 1.0 / size_y), list[Array]()
+    for child in in_time(children):
+        rng, sharp = np.random.default_rng(child), np.zeros((len(p), size_y))
+        sharp[np.arange(len(p)), deterministic_map(p, rate, size_y, rng)] = 1.0
+        concentration = float(np.exp(rng.uniform(*np.log(CONCENTRATIONS))))
+        soft = 0.99 * rng.dirichlet(np.full(size_y, concentration), size=len(p)) + 0.01 * even
+        starts.append(softened(p, rate, sharp, soft))
+    return np.stack(starts)
 
 
 def entropy_of_map(labels: Labels, p: Array, size_y: int) -> float:
@@ -86,16 +93,6 @@ def deterministic_map(p: Array, rate: float, size_y: int, rng: np.random.Generat
             f"I(X;Y)={reached:.6g}; choose size_y={len(p)} or more, or a rate of at most {reached:.6g} nats"
         )
     return labels
-
-
-def _one_start(p: Array, rate: float, size_y: int, rng: np.random.Generator) -> Array:
-    labels = deterministic_map(p, rate, size_y, rng)
-    sharp = np.zeros((len(p), size_y))
-    sharp[np.arange(len(p)), labels] = 1.0
-    concentration = float(np.exp(rng.uniform(*np.log(CONCENTRATIONS))))
-    even = np.full((len(p), size_y), 1.0 / size_y)
-    soft = 0.99 * rng.dirichlet(np.full(size_y, concentration), size=len(p)) + 0.01 * even
-    return softened(p, rate, sharp, soft)
 
 
 def softened(p: Array, rate: float, sharp: Array, soft: Array) -> Array:
