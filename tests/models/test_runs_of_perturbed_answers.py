@@ -45,6 +45,16 @@ def same(given: Array, rng: Rng) -> Array:
     return given
 
 
+#: The last answer of each shape.
+LAST: dict[tuple[int, ...], Array] = {}
+
+
+def stale(given: Array, rng: Rng) -> Array:
+    """The answer before, where one had this shape."""
+    before, LAST[given.shape] = LAST.get(given.shape, given), given
+    return before
+
+
 #: (of points, of multipliers, of values).
 LIES: dict[str, tuple[Lie, Lie, Lie]] = {
     "noise of 1e-6": (noise(1e-6),) * 3,
@@ -55,6 +65,11 @@ LIES: dict[str, tuple[Lie, Lie, Lie]] = {
     "multipliers of the other sign": (same, lambda given, rng: -given, same),
     "points of the other sign": (lambda given, rng: -given, same, same),
     "swapped entries": (swapped, swapped, same),
+    "all a thousandth too large": (lambda given, rng: 1.001 * given,) * 3,
+    "off by 1e-7": (lambda given, rng: given + 1e-7 * rng.choice([-1.0, 1.0], given.shape),) * 3,
+    "the answer before": (stale, stale, stale),
+    "multipliers that are no numbers": (same, lambda given, rng: np.full(given.shape, np.nan), same),
+    "multipliers of nothing": (same, lambda given, rng: rng.normal(size=given.shape), same),
 }
 
 
@@ -62,6 +77,7 @@ LIES: dict[str, tuple[Lie, Lie, Lie]] = {
 def lying(lie: str, seed: int = 0) -> Iterator[None]:
     """Let HiGHS and every solver of cvxpy lie."""
     rng, judged, solve = np.random.default_rng(seed), Master._judged, cp.Problem.solve
+    LAST.clear()
     point, multiplier, value = (lambda given, of=of: of(np.asarray(given, dtype=float), rng) for of in LIES[lie])
 
     def of_highs(self: Master, found: MasterPoint) -> MasterPoint | None:
