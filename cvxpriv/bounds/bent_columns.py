@@ -127,7 +127,9 @@ class BentColumns:
 
     def tangent(self, x: Array) -> Array:
         """Return the slope of the costs that bend, without their kinks, (n, |Y|)."""
-        return np.asarray(sum(np.einsum("k,kyn->ny", own, one.tangents(x)) for one, own in self.bent))
+        return np.asarray(
+            sum((np.einsum("k,kyn->ny", own, one.tangents(x)) for one, own in self.bent), np.zeros_like(x))
+        )
 
 
 def smoothed(weights: Weights, value: Array, barrier: Array) -> tuple[Array, Array, Array]:

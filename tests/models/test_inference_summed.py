@@ -10,9 +10,11 @@ import pytest
 from cvxpriv_models.inference_service import bound as bounds
 from cvxpriv_models.inference_service.bound import WITHOUT_SUMS_GAP, bound
 from cvxpriv_models.inference_service.bound_search import Found
+from cvxpriv_models.inference_service.priced_constraints import PricedConstraints, pricing_of
 from cvxpriv_models.inference_service.pricing import solve_simplex
 from cvxpriv_models.inference_service.problem import Problem
 from cvxpriv_models.inference_service.summed_costs import levelled
+from cvxpriv_models.inference_service.summed_pricing import SummedPricing
 from scipy.optimize import linprog
 
 from cvxpriv import constraints
@@ -385,3 +387,25 @@ def test_columns_get_the_outputs_that_cost_least() -> None:
     columns = np.array([[0.9, 0.1], [0.1, 0.9], [0.9, 0.1]])
     joint = matched(columns, np.array([0.3, 0.5, 0.2]), np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 2.0]]))
     assert np.allclose(joint, [[0.05, 0.45, 0.0], [0.45, 0.05, 0.0]])
+
+
+@pytest.mark.parametrize("limited", [True, False])
+def test_straight_pieces_under_lines_are_bounded_tightly_and_never_below_an_exact_program(limited: bool) -> None:
+    """The price of a column is a linear program there: its variables are the column, its distances and the lines."""
+    rule = constraints.pointwise_leakage(0.1) if limited else constraints.local_differential_privacy(1.0, 0.05)
+    problem = Problem.of(TABLE, 0.05, "total-variation", size_u=4)
+    asked, p = PricedConstraints.of(problem, (("rule", rule),)), problem.p_y
+    pricing = SummedPricing(pricing_of(problem, TABLE, asked), problem.divergence, asked, np.inf)
+    prices = np.random.default_rng(0).uniform(0.0, 0.05, len(pricing.upper))
+    at = pricing.of_class(0, np.concatenate([np.zeros(3), -prices]))[0]
+    c = np.random.default_rng(1).normal(0.0, 0.3, (4, 3))
+    lines = asked.lines[0].lines
+    size = 0 if limited else lines.shape[1]
+    half, eye = 0.5 * np.eye(3), np.eye(3)
+    away = np.vstack([np.hstack([sign * half, -eye, np.zeros((3, size))]) for sign in (1.0, -1.0)])
+    kept = np.hstack([lines.T, np.zeros((lines.shape[1], 3)), -np.eye(lines.shape[1], size)])
+    ends = np.concatenate([0.5 * p, -0.5 * p, np.zeros(lines.shape[1])])
+    cost = np.concatenate([np.full(3, problem.beta), prices])
+    for one, value in zip(c, at.solve(c, 60, 1e-15, None).value, strict=True):
+        best = linprog(np.append(-one, cost), np.vstack([away, kept]), ends, [[1.0] * 3 + [0.0] * (3 + size)], [1.0])
+        assert -best.fun - 1e-9 <= value <= -best.fun + 2e-5

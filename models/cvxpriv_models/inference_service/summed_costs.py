@@ -221,6 +221,8 @@ def _step(weights: Weights, spread: Array, slope: Array, bend: Array) -> Array:
 
 #: The last barrier, where few steps are asked and without lines.
 LOOSE, LAST_BARRIER = 1e-6, 1e-13
+#: The last barrier where nothing bends: the weights of lines are only as right as it is small.
+LAST_STRAIGHT = 1e-7
 #: The most steps of a climb: columns that are not there yet are those of the next one.
 CLIMB = 30
 
@@ -242,6 +244,7 @@ class BentCosts(BentColumns):
         def solved(c: Array, limit: int, precision: float, near: Array | None) -> Inner:
             size = max(BATCH // (len(self.p_y) * max(len(self.p_y), weights.lines.shape[1])), 1)
             last = LOOSE if limit < LIMIT else LAST_WITH_LINES if weights.lines.size else LAST_BARRIER
+            last = last if self.bent else LAST_STRAIGHT
             parts = [c[first : first + size] for first in range(0, max(len(c), 1), size)]
             return joined([self._solved(solve, weights, own, part, last) for part in parts])
 

@@ -190,14 +190,18 @@ class SummedPricing:
         return replace(self.plain, solve=solve, smooth=False), alpha
 
     def _bent(self, costs: SummedCosts, mu: Array) -> BentCosts | None:
-        """The demands of costs that bend on a column, with all beside them; None where none has a price."""
+        """The demands of costs that bend on a column, with all beside them; None where none has a price.
+
+        With an f of straight pieces lines take the same way: the interior-point method on their weights needs a column
+        that moves with them.
+        """
         asked, every, at = self.asked, list[Array](), 0
         for one in asked.costs:
             every.append(mu[at : at + len(one.ends)])
             at += len(one.ends)
         own = every[len(asked.lines) :]
         bent = [(one, price) for one, price in zip(asked.bent, own, strict=True) if price.any()]
-        if not bent:
+        if not bent and not (self._hinges.straight and self.asked.lines):
             return None
         lines = [*zip(asked.lines, every, strict=False)]
         lines += [(one.kinks[0], price[0] * one.kinks[1]) for one, price in bent if one.kinks is not None]

@@ -131,7 +131,8 @@ def _towards(asked: PricedConstraints, p_y: Array, first: Array, second: Array) 
 
 
 def _rows(joint: Array, instead: Array | None = None) -> Array:
-    """Rows that sum to 1; where one is empty, that of another mechanism."""
+    """Rows that sum to 1; where one is empty, that of another mechanism, or what the others draw on average."""
     total = joint.sum(axis=1, keepdims=True)
+    instead = joint.sum(axis=0) / joint.sum() if instead is None else instead
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(joint / total if instead is None else np.where(total > 0.0, joint / total, instead))
+        return np.asarray(np.where(total > 0.0, joint / total, instead))
