@@ -5,7 +5,7 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 import pytest
-from cvxpriv_models.admm_sharing import ADMMSharing, truncated
+from cvxpriv_models.admm_sharing import ADMMSharing, joint, truncated
 from cvxpriv_models.admm_sharing.joint import may_join
 from cvxpriv_models.admm_sharing.problem import Problem
 from scipy import sparse
@@ -122,3 +122,13 @@ def test_a_run_begins_with_newton_steps_where_systems_cost_far_more_than_product
     assert not truncated.may_begin(Problem.of([x], labels, "hinge"))
     assert not truncated.may_begin(Problem.of([x], labels, penalty="l1"))
     assert not truncated.may_begin(Problem.of([x], labels, lam=0.0))
+
+
+def test_newton_steps_end_where_doubles_reach_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps, newton = [], joint.Joint._newton
+    monkeypatch.setattr(joint.Joint, "_newton", lambda *given: steps.append(1) or newton(*given))
+    rng = np.random.default_rng(0)
+    x, labels = rng.normal(size=(400, 40)), np.where(rng.normal(size=400) > 0.0, 1.0, -1.0)
+    run = ADMMSharing([x[:, :20], x[:, 20:]], labels).solve(tol=1e-30, gap=0.0, max_iter=45)
+    assert not run.converged
+    assert 0 < len(steps) < 20

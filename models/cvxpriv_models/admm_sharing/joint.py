@@ -42,6 +42,8 @@ HOLD, LEAST, GROW, SHRINK = 1e-2, 1e-10, 5.0, 10.0
 FLAT, INEXACT = 0.5, 0.1
 #: Part of the dual residual above which the primal one makes the penalty grow.
 BEHIND = 0.1
+#: Norm of a step, as a part of x's, that is x's rounding: nothing is nearer.
+ROUNDED = 16.0 * np.finfo(float).eps
 #: Name of the entry of a state that says that it is Newton's.
 JOINT = "joint"
 #: Relative change of an argument over which a proximal step's slope is measured.
@@ -166,7 +168,7 @@ class Joint:
                 if np.linalg.norm(gradient) <= INEXACT * max(tol, min(max(primal, dual), 1.0)) * scale:
                     break
                 step = self._newton(at, gradient)
-                if step is None:
+                if step is None or np.linalg.norm(step) <= ROUNDED * np.linalg.norm(at.x):
                     return None
                 at, taken = self._along(at, step, abs(float(gradient @ step))), taken + 1
             self.y, self.u, self.x = at.y, at.u, at.x
