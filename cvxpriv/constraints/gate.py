@@ -3,7 +3,8 @@
 A solver's answer is feasible to its tolerance. A promise about every cell is not: 1e-12 beside 0 is an infinite ratio.
 An answer that misses a constraint is moved on to the linear equalities; then outputs of nearly no mass are merged into
 another, and what still misses is mixed with a mechanism that tells nothing, by as little as does it. These two keep
-what is said of any constraint that processing cannot break.
+what is said of any constraint that processing cannot break. Where rows that are all alike miss a constraint, such as a
+distortion, it is mixed with the mechanism that has most room.
 """
 
 from collections.abc import Sequence
@@ -81,7 +82,23 @@ def excess(constraint: ReadyConstraint, mechanism: Array, known: Known | None) -
 
 
 def brought_inside(mechanism: Array, constraints: Sequence[tuple[str, Constraint]], known: Known) -> Array:
-    """Return the mechanism, moved as little as makes every ready constraint hold in doubles."""
+    """Return the mechanism, moved as little as makes every ready constraint hold in doubles.
+
+    >>> from cvxpriv.constraints import expected_distortion
+    >>> known = Known(np.array([0.5, 0.5]), np.ones(1), np.ones((1, 2)))
+    >>> near = expected_distortion(1.0 - np.eye(2), 0.3)
+    >>> found = brought_inside(np.array([[0.7, 0.3], [0.3 + 1e-15, 0.7 - 1e-15]]), [("near", near)], known)
+    >>> missed(found, [("near", near)], known), bool(abs(found[1, 0] - 0.3) < 1e-14)
+    ({}, True)
+    """
+    if (found := _moved(mechanism, constraints, known)) is not None:
+        return found
+    found = _mixed(mechanism, roomiest(mechanism.shape, constraints, known), constraints, known)
+    return mechanism if found is None else found
+
+
+def _moved(mechanism: Array, constraints: Sequence[tuple[str, Constraint]], known: Known) -> Array | None:
+    """Return the mechanism on its equalities, with outputs merged and mixed with one that tells nothing; or None."""
     if not missed(mechanism, constraints, known):
         return mechanism
     mechanism = on_equalities(mechanism, constraints, known)
@@ -94,7 +111,7 @@ def brought_inside(mechanism: Array, constraints: Sequence[tuple[str, Constraint
         for outputs in choices
         if (one := _mixed(_merged(mechanism, mass), outputs / outputs.sum(), constraints, known)) is not None
     ]
-    return min(found, key=lambda one: float(np.abs(one - mechanism).max()), default=mechanism)
+    return min(found, key=lambda one: float(np.abs(one - mechanism).max()), default=None)
 
 
 def inside(mechanism: Array, constraints: Sequence[tuple[str, Constraint]], known: Known) -> Array:
@@ -112,14 +129,18 @@ def inside(mechanism: Array, constraints: Sequence[tuple[str, Constraint]], know
     found = brought_inside(mechanism, constraints, known)
     if not missed(found, constraints, known):
         return found
-    low, high, other = 0.0, 1.0, np.tile(known.prior @ mechanism, (len(mechanism), 1))
-    if missed(other, constraints, known):
-        other = roomiest(mechanism.shape, constraints, known)
+    low, high, other = 0.0, 1.0, plainest(mechanism, constraints, known)
     for _ in range(BISECTIONS):
         share = (low + high) / 2.0
         mixed = (1.0 - share) * mechanism + share * other
         low, high = (share, high) if missed(mixed, constraints, known) else (low, share)
     return np.asarray((1.0 - high) * mechanism + high * other)
+
+
+def plainest(mechanism: Array, constraints: Sequence[tuple[str, Constraint]], known: Known) -> Array:
+    """Return the mechanism whose rows are all P(output); where that misses a constraint, the roomiest one."""
+    rows = np.tile(known.prior @ mechanism, (len(mechanism), 1))
+    return roomiest(mechanism.shape, constraints, known) if missed(rows, constraints, known) else rows
 
 
 def roomiest(shape: tuple[int, ...], constraints: Sequence[tuple[str, Constraint]], known: Known) -> Array:
@@ -138,13 +159,18 @@ def roomiest(shape: tuple[int, ...], constraints: Sequence[tuple[str, Constraint
     with suppress(cp.SolverError):
         cp.Problem(cp.Maximize(room), asked).solve(solver="CLARABEL")
     found = np.ones(shape) if variable.value is None else np.maximum(variable.value, 0.0)
-    return brought_inside(np.asarray(found / found.sum(axis=1, keepdims=True)), constraints, known)
+    found = np.asarray(found / found.sum(axis=1, keepdims=True))
+    moved = _moved(found, constraints, known)
+    return found if moved is None else moved
 
 
 def _mixed(
     mechanism: Array, outputs: Array, constraints: Sequence[tuple[str, Constraint]], known: Known
 ) -> Array | None:
-    """Return the mechanism with the least share of one that draws `outputs` whatever the input; None beyond `MOST`."""
+    """Return the mechanism with the least share of another, None beyond `MOST`.
+
+    `outputs`: The other's rows, or the one row that draws an output whatever the input.
+    """
     share = 0.0
     while share <= MOST:
         moved = (1.0 - share) * mechanism + share * outputs

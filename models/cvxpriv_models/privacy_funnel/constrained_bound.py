@@ -3,16 +3,15 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from cvxpriv.blocks.declaration import Constraint, Known
 from cvxpriv.bounds.certificate import Certificate, ConstrainedCertificate, CostedCertificate
 from cvxpriv.bounds.check_certificate import SHORT
-from cvxpriv.bounds.columns import INTERRUPTED, Generated, Generation
-from cvxpriv.bounds.merged_symbols import merge, merged_table
-from cvxpriv.bounds.output_names import matched, placed
-from cvxpriv.constraints.gate import brought_inside, inside, missed
+from cvxpriv.bounds.columns import INTERRUPTED, Generation
+from cvxpriv.constraints.gate import brought_inside, missed
 from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.sizes import now
@@ -20,15 +19,13 @@ from cvxpriv.numerics.sizes import now
 from .algorithm import most_telling as most_telling_block
 from .bound import CLAIM_SHARE, LEAST_CLAIM_ROOM, Clock, FunnelBound, bound
 from .column_constraints import ColumnConstraints
-from .columns import mechanism_of
+from .constrained_mechanism import ROOM, ROUNDING, carrying, of_columns, of_costed_columns, repaired
 from .constrained_pricing import ConstrainedPricing, most_telling, most_told
 from .costed_certificates import NO_ROOM, costed_certificate, stated_by
 from .costed_pricing import LARGEST_X, CostedPricing, Costs
 from .pricing import FunnelPricing
 from .problem import Problem
 
-#: Distance of a rate above the largest utility, by a linear program, that is rounding, in nats.
-ROUNDING = 1e-8
 #: The same of a mechanism's own utility below the rate, by the order in which it is added up.
 SHORT_OF = 1e-13
 #: Share of the time for the bound without constraints, where it is asked too.
@@ -48,12 +45,6 @@ MOST_TOLD = 1e-6
 #: Cost of what lacks, and gap of a search, where the most that can be told is sought: both in nats, of which a rate's
 #: unit costs so many.
 HIGH_FILL, HIGH_GAP = 1e3, 0.02
-#: Cost of an output that a column may not be.
-BARRED = 1e6
-#: Distance above the rate at which the master is solved: the loss when a mechanism's rows are made to sum to 1.
-ROOM = 1e-10
-#: Attempts to merge outputs, and the most, in nats, by which the rate is raised for it.
-MERGINGS, MOST_RAISED = 5, 1e-6
 
 
 @dataclass(frozen=True)
@@ -189,11 +180,8 @@ def _costed(
     )
     if lacking:
         return costed, None, prove
-    if pricing.named:
-        joint = placed(shown.columns[1:].T, shown.weights, shown.columns[0].astype(int), pricing.classes)
-        return costed, np.asarray(joint / joint.sum(axis=1, keepdims=True)), prove
-    mechanism = mechanism_of(pricing.posteriors(shown.columns), shown.weights, problem.p_x)
-    return costed, np.asarray(_on_few_outputs(problem, pricing, generation, mechanism)), prove
+    made = partial(of_costed_columns, problem, pricing)
+    return costed, carrying(problem, pricing, generation, made, made(shown.columns, shown.weights)), prove
 
 
 def _certified(
@@ -305,13 +293,15 @@ def constrained_bound(
     lower = max(found.bound - lam * max(pricing.plain.rate - problem.rate, 0.0), 0.0)
     pricing.plain.rate = problem.rate
     claim = min(lower, pricing.bound(found.duals, 0.0) - max(CLAIM_SHARE * gap, LEAST_CLAIM_ROOM))
-    mechanism = _mechanism(problem, pricing, found)
+    made = partial(of_columns, problem, pricing)
+    mechanism = carrying(problem, pricing, generation, made, made(found.columns, found.weights))
     if not asked.outputs:
-        mechanism = _on_few_outputs(problem, pricing, generation, mechanism)
         mechanism = np.where(problem.p_x[:, None] < RARE, problem.p_x @ mechanism, mechanism)
     those = [(name, one) for name, one in constraints if name in asked.counted]
-    if not asked.outputs:
-        mechanism = _repaired(mechanism, telling[1], problem, those)
+    if asked.outputs:
+        mechanism = brought_inside(mechanism, those, Known.of_table(problem.table))
+    else:
+        mechanism = repaired(mechanism, telling[1], problem, those)
     kept = bool(asked.outputs) or _satisfies(mechanism, problem, those)
     plain = Certificate.of(problem.table.probabilities, problem.rate, nu, lam, max(claim, 0.0), mechanism)
     proof = ConstrainedCertificate.under(plain, mu=np.round(mu * SHORT) / SHORT, constraints=asked.stated)
@@ -319,74 +309,3 @@ def constrained_bound(
     ends = FunnelBound(lower, upper, mechanism, proof, problem.rate, clock.seconds, found.reason if kept else UNKNOWN)
     ends = replace(ends, counted=asked.counted, ignored=asked.ignored)
     return ConstrainedBound(ends, most, bool(asked.outputs) or not kept)
-
-
-def _repaired(
-    mechanism: Array, telling: Array, problem: Problem, constraints: Sequence[tuple[str, Constraint]]
-) -> Array:
-    """The mechanism, moved until it satisfies the constraints, which treat all outputs alike, and carries the rate.
-
-    With a chance the output is that of the mechanism that tells most, under symbols of its own: constraints on columns,
-    and on sums of them, hold for such mixtures, and I(X;Y) is that of both in proportion.
-    """
-    known = Known.of_table(problem.table)
-    found, other = (inside(one, constraints, known) for one in (mechanism, telling))
-    short, more = (problem.utility(one) - problem.rate for one in (found, other))
-    if short >= 0.0 or more <= 0.0:
-        return found
-    share = min(1.0, (ROOM - short) / (more - short))
-    return inside(np.hstack([(1.0 - share) * found, share * other]), constraints, known)
-
-
-def _mechanism(problem: Problem, pricing: ConstrainedPricing, found: Generated) -> Array:
-    asked = pricing.asked
-    if not asked.outputs:
-        return mechanism_of(pricing.posteriors(found.columns), found.weights, problem.p_x)
-    classes, w = found.columns[0].astype(int), found.columns[1:].T
-    joint = np.zeros((w.shape[1], problem.size_y))
-    np.add.at(joint.T, np.array(asked.outputs)[classes], w * found.weights[:, None])
-    if len(asked.outputs) == problem.size_y and asked.rows.shape[1] == 1:  # a distortion: one output for each posterior
-        price = (asked.rows[:, 0] + BARRED * ~asked.allowed).T
-        apart = matched(w, found.weights, price)
-        joint = apart if (apart * price).sum() <= asked.upper[0] + ROUNDING else joint
-    joint = pricing.spread @ joint
-    return np.asarray(joint / joint.sum(axis=1, keepdims=True))
-
-
-def fitted(problem: Problem, mechanism: Array) -> Array:
-    """P(Y|X) on |Y| outputs, (|X|, |Y|): pairs that cost the least I(X;Y) are merged, or empty outputs added.
-
-    Merging keeps what columns and sums over columns satisfy.
-    """
-    joint = problem.p_x[:, None] * mechanism
-    if joint.shape[1] > problem.size_y:
-        joint = merged_table(joint.T, merge(joint.T, problem.size_y)).T
-    joint = np.pad(joint, ((0, 0), (0, problem.size_y - joint.shape[1])))
-    return np.asarray(joint / joint.sum(axis=1, keepdims=True))
-
-
-def _on_few_outputs(
-    problem: Problem, pricing: ConstrainedPricing | CostedPricing, generation: Generation, mechanism: Array
-) -> Array:
-    """The mechanism with like outputs merged until it has |Y| of them, designed for the rate and what merging loses.
-
-    A posterior is often in use several times, as several mixtures of generators. Where merging loses too much, the
-    mechanism as it is.
-    """
-    trial, raised, row = mechanism, 0.0, len(problem.p_x)
-    for _ in range(MERGINGS):
-        merged = fitted(problem, trial)
-        short = problem.rate - problem.utility(merged)
-        if short <= 0.0:
-            return merged
-        raised += 1.5 * short + ROOM
-        if raised > MOST_RAISED:
-            break
-        generation.master.set_row(row, -np.inf, pricing.plain.entropy_x - problem.rate - raised)
-        try:
-            point = generation.master.solve()
-        except SolverFailure:  # so much cannot be told
-            break
-        used = point.weights > 0.0
-        trial = mechanism_of(pricing.posteriors(generation.pool.taken(used)), point.weights[used], problem.p_x)
-    return mechanism

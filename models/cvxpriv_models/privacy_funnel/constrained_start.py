@@ -15,7 +15,8 @@ from cvxpriv.schedules.history import Context
 from . import closed_form
 from .blocks import Constraints
 from .bound import FunnelBound
-from .constrained_bound import UNKNOWN, ConstrainedBound, fitted
+from .constrained_bound import UNKNOWN, ConstrainedBound
+from .constrained_mechanism import fitted
 from .constrained_pricing import most_told
 from .problem import Problem
 from .solving import FEASIBLE

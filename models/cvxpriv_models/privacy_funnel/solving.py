@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.blocks.engines import Engine
 from cvxpriv.bounds.columns import INTERRUPTED, OUT_OF_TIME
-from cvxpriv.constraints.gate import brought_inside, missed
+from cvxpriv.constraints.gate import brought_inside, missed, plainest
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array, IntArray, Values, put, single, take
 from cvxpriv.numerics.sizes import late
@@ -37,7 +37,7 @@ from .starts import feasible_starts, softened
 
 #: Distance below the rate allowed for a start: the rounding of a mechanism's rows in a file.
 FEASIBLE = 1e-9
-#: Shares of P(Y) that are mixed in until rounding leaves the constraints alone.
+#: Shares of another mechanism that are mixed in until rounding leaves the constraints alone.
 MIXED = (0.0, *(2.0**power for power in range(-50, -35, 3)))
 #: Shares of a start that are left when it is mixed with P(Y), until it satisfies the constraints.
 SHARES = tuple(2.0**-power for power in range(12))
@@ -201,10 +201,11 @@ def _brought_inside(problem: Problem, constraints: Constraints, log_u: Array) ->
     for start, joint in enumerate(log_u):
         mechanism = closed_form.rows_of(joint)
         moved, kept = brought_inside(mechanism, constraints, known), joint
+        other = moved if moved is mechanism else plainest(moved, constraints, known)
         for share in MIXED:  # a logarithm rounds too: what is kept is looked at as it is read again
             if moved is mechanism or not missed(closed_form.rows_of(kept), constraints, known):
                 break
-            mixed = (1.0 - share) * moved + share * (problem.p_x @ moved)
+            mixed = (1.0 - share) * moved + share * other
             kept = closed_form.log_joint(problem.p_x, mixed[None])[0]
         if problem.utility(closed_form.rows_of(kept)) >= problem.rate - FEASIBLE:
             result[start] = kept
