@@ -224,21 +224,25 @@ def _width(lines: list[str], between: str, cut: bool) -> int:
 
 MAX_BYTES = 2**30
 """Largest number of bytes of text that a table's file may hold (1 GiB)."""
+MAX_LINE = 2**24
+"""Largest number of bytes of a line (16 MiB): its cells take eight times as much to be looked at."""
 _PIECE = 2**20
 
 
-def file_bytes(path: Path) -> bytes:
+def file_bytes(path: Path, text: bool = True) -> bytes:
     """Return the contents of a file, unpacked by its last suffix: ``.gz``, ``.bz2``, ``.xz``, ``.zip``.
 
-    Raises DataError: The file cannot be read, is damaged or encrypted, holds several files or more than `MAX_BYTES`.
+    `text`: Whether the contents have lines, of which none may be longer than `MAX_LINE`.
+    Raises DataError: The file cannot be read, is damaged or encrypted, holds several files or more than `MAX_BYTES`, or
+    a line is too long.
     """
     suffix = path.suffix.lower()
     try:
         with plain_file(path) as raw:
             if suffix not in _OPENERS:
-                return _bounded(raw, path)
+                return _bounded(raw, path, text)
             with _OPENERS[suffix](raw) as unpacked:
-                return _bounded(unpacked, path)
+                return _bounded(unpacked, path, text)
     except DataError:
         raise
     except (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, gzip.BadGzipFile) as error:
@@ -252,9 +256,16 @@ def file_bytes(path: Path) -> bytes:
         raise DataError(f"path={str(path)!r} cannot be read ({reason}): check the path and the file") from error
 
 
-def _bounded(file: IO[bytes], path: Path) -> bytes:
-    pieces = io.BytesIO()
+def _bounded(file: IO[bytes], path: Path, text: bool) -> bytes:
+    pieces, line = io.BytesIO(), 0
     while piece := file.read(_PIECE):
+        end = max(piece.rfind(b"\n"), piece.rfind(b"\r"))
+        line = len(piece) - end - 1 if end >= 0 else line + len(piece)
+        if text and line > MAX_LINE:
+            raise DataError(
+                f"path={str(path)!r} has a line of more than {MAX_LINE / 2**20:g} MiB: is it a table? Take the cells "
+                "out that are so long"
+            )
         if pieces.tell() + len(piece) > MAX_BYTES:
             raise DataError(
                 f"path={str(path)!r} holds more than {MAX_BYTES / 2**30:g} GiB: keep the columns that are needed"

@@ -34,7 +34,7 @@ def read_binary(
     """
     suffix = path.suffix.lower()
     require_package(path)
-    data = file_bytes(path)
+    data = file_bytes(path, text=False)
     try:
         frame = _sheet(data, path, by_rows, alone) if suffix == ".xlsx" else _parquet(data, path)
     except DataError:

@@ -230,6 +230,20 @@ def test_what_unpacks_beyond_the_limit_is_refused(tmp_path: Path, suffix: str, m
         read_table(file)
 
 
+@pytest.mark.parametrize("suffix", ["", ".gz", ".zip"])
+@pytest.mark.parametrize("head", [b"", b"s,x\n", b"s,x\ra,b\r"])
+def test_a_line_without_end_is_refused_and_the_longest_one_is_not(
+    tmp_path: Path, suffix: str, head: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encodings, "MAX_LINE", 3 * 2**20)
+    file = tmp_path / f"bomb.csv{suffix}"
+    file.write_bytes(packed(head + b"0" * 2**22, suffix))
+    with pytest.raises(DataError, match="has a line of more than 3 MiB"):
+        read_table(file)
+    file.write_bytes(packed(b"s,x\na," + b"b" * (3 * 2**20 - 2) + b"\n" + b"c,d\n" * 2**19, suffix))
+    assert len(read_table(file)) == 2**19 + 1
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
