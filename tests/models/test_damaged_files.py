@@ -368,6 +368,19 @@ def test_a_run_without_a_column_of_its_starts_and_a_recipe_of_half_a_pair_are_re
         of_recipe(tmp_path / "file.json")
 
 
+def test_a_run_at_another_posterior_than_its_mechanism_s_is_refused_or_has_not_converged(tmp_path: Path) -> None:
+    refused = 0
+    for changed in (float("inf"), float("nan"), -float("inf"), 0.9, 0.0):
+        document = json.loads(kinds()["constrained"][0])
+        document["state"]["posterior"][0][2] = changed
+        (tmp_path / "file.json").write_bytes(sealed(document))
+        try:
+            assert not cpv.load(tmp_path / "file.json").converged
+        except CvxprivError:
+            refused += 1
+    assert refused >= 3  # what is no number
+
+
 def test_damaged_files_are_refused_in_a_sentence_or_hold_what_they_say(tmp_path: Path) -> None:
     assert faults(FAST, 0, tmp_path) == {}
 

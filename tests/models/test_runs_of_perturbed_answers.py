@@ -190,8 +190,11 @@ def require_right(name: str, run: Any, honest: Any) -> None:
     elif name == "sparse":
         rows, labels = sparse_data()
         require_stationary(lambda at: float(np.logaddexp(0.0, -labels * (rows @ at)).mean()) + mcp(at), run.theta)
-    elif name in ("sharing", "consensus"):
+    elif name == "sharing":
         assert run.objective <= honest.objective + run.gap + honest.gap + ROUNDING
+    elif name == "consensus":  # the gap is that of the mean: nodes that differ a little can be below the optimum
+        least = honest.problem.objective(honest.mean)
+        assert run.problem.objective(run.mean) <= least + run.gap + honest.gap + ROUNDING
     elif name == "alternate":
         w, h = run.values["w"], run.values["h"]
         assert min(w.min(), h.min()) >= -run.tol

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
+import numpy as np
+
 from cvxpriv.blocks.block import Block
 from cvxpriv.bounds.master import master_block
 from cvxpriv.bounds.service_certificate import service_certificate_of
@@ -21,7 +23,7 @@ from cvxpriv.runs.mechanism_run import Beside, MechanismRun, restored
 from cvxpriv.runs.saved import decoded, read_run
 from cvxpriv.tables.documents import table_of
 
-from . import algorithm, kkt
+from . import algorithm, closed_form, kkt
 from .algorithm import Moduli, moduli
 from .bound import ServiceBound, bound_of
 from .certificates import local_gap
@@ -226,7 +228,14 @@ class InferenceRun(MechanismRun[Problem, Settings]):
         shape = (self.problem.p_s_given_y.shape[0], self.mechanism.shape[1])
         if missing := {"objective", "accuracy", "leakage"} - set(self.starts):
             return f"its starts have no {min(missing)}"
-        return super().contradiction() if self.state["posterior"].shape == shape else "its posterior has a wrong shape"
+        if self.state["posterior"].shape != shape:
+            return "its posterior has a wrong shape"
+        if said := super().contradiction():
+            return said
+        mass = self.problem.p_y @ self.mechanism
+        own = closed_form.posterior(self.mechanism, self.problem.p_y, self.problem.p_s_given_y)
+        near = bool((mass * np.abs(self.state["posterior"] - own)).max() <= SAME_POSTERIOR)  # NaN is not
+        return "" if near or not self.converged else "its posterior P(S|U) is not that of its mechanism"
 
     @classmethod
     def of_document(cls, document: Mapping[str, Any], own: FDivergence | None = None) -> InferenceRun:
@@ -264,6 +273,8 @@ def _divergence(document: Mapping[str, Any], own: FDivergence | None) -> FDiverg
         ) from error
 
 
+#: Largest difference of a stored P(S,U) from that of the mechanism: the local gap is one at the stored P(S|U).
+SAME_POSTERIOR = 1e-5
 #: The multipliers of this constraint are alpha.
 AVERAGE = "columns average to P(Y)"
 

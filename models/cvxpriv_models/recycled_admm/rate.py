@@ -79,6 +79,8 @@ SETTLED = 0.5
 NARROW = 1e-4
 #: A curvature up to this is none: parts of it are no doubles.
 NONE = 1e-290
+#: An entry of a Hessian beyond this is taken for it: sums of such entries are no doubles.
+STEEP = 1e290
 #: Curvatures between the least and the largest that are looked at; etas that are tried, and their range.
 CURVATURES, ETAS, SPAN = 9, 121, 1e4
 #: Eigenvalues of the graph up to this are 0: all nodes agree.
@@ -147,7 +149,7 @@ def _hessians(problem: Problem) -> Array:
 
 def _ends(hessians: Array) -> tuple[float, float]:
     """The least and the largest eigenvalue."""
-    values = np.linalg.eigvalsh(hessians)
+    values = np.linalg.eigvalsh(np.clip(hessians, -STEEP, STEEP))
     return float(values.min()), float(values.max())
 
 
