@@ -34,6 +34,7 @@ class TestPenaltiesOfEachNode:
         weights = problem.row_weights * np.repeat(shares, problem.rows.counts)
         weighted = centralised(problem.rows, problem.y, problem.loss, weights, problem.ridge * shares.sum())
         assert np.abs(found.parameters - weighted).max() < 1e-8
+        assert not found.joint
         assert found.optimality.distance > 0.05
         # Everything but the sum of the multipliers is at rounding: (30) and (31) do not tell the two points apart.
         assert max(found.kkt.stationarity) < 1e-11

@@ -177,7 +177,8 @@ class RecycledADMM(LearningModel):
         table = penalty_table(chosen, variant, first, growth, eta_cap, max_iter, problem.nodes, MAX_ITER)
         last, combined = tuple(table[-1].tolist()), _accelerated(accelerate, who, table)
         decided = chosen, variant, who.name, checked_gamma(gamma), len(table), tol, last, combined
-        settings = Settings(*decided, joint=combined and accelerate == "auto")
+        joint = combined and accelerate == "auto" and variant == EDGE  # the printed form has another limit
+        settings = Settings(*decided, joint=joint)
         points = initial_points(init, (problem.nodes, problem.features), starts, seed, lambda: problem.random_scale)
         work = partial(self._from, table=table, settings=settings, engine=who, callback=callback)
         return best_start(work, points, n_jobs=n_jobs, progress=progress)
