@@ -20,9 +20,8 @@ DRAWN = {
 }
 #: Those whose fast run takes a few seconds of processor time.
 QUICK = ("istdp_path",)
-#: Share of an axis by which a point may move before the picture is stale. A reader begins to see .01; another
-#: processor's rounding moves single points by .02, where steps are counted or the best of some starts is shown.
-SEEN = 0.025
+#: Share of an axis by which a point may move before the picture is stale: what a reader begins to see.
+SEEN = 0.01
 
 
 @pytest.fixture(scope="module")

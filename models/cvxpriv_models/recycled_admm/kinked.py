@@ -78,6 +78,7 @@ class Kinked:
         """
         f, z, of_rows, centre, moved = start, *self._at(start)
         best, before, one, probed, root = np.inf, 0.0, np.eye(start.size), np.zeros(0), np.sqrt(self.steepest)
+        height = self.height(moved)
         for _ in range(LIMIT):
             size, terms = _length(root * (moved - f)), _length(of_rows / root) + _length(self.slope / root)
             if size <= PRECISION * (_length(root * f) + terms):
@@ -91,13 +92,14 @@ class Kinked:
                 factors = linalg.lu_factor((1.0 + TINY) * one - turned, check_finite=False)
             best, before, low = min(best, size), size, moved
             beyond = f - low + linalg.lu_solve(factors, low - f, check_finite=False)
-            height = self.height(low)
             for part in (*0.5 ** np.arange(HALVINGS), 0.0):
                 f = low + part * beyond
                 z, of_rows, centre, moved = self._at(f)
                 near = _length(root * (moved - f)) <= HALF * best
-                if self.height(moved) < height + (LEVEL * abs(height) if near else 0.0):
+                there = self.height(moved)
+                if there < height + (LEVEL * abs(height) if near else 0.0):
                     break
+            height = there
         raise NotConverged(f"a proximal step still moves by {size:.1e} after {LIMIT} Newton steps: raise eta or reg")
 
     def _at(self, f: Array) -> tuple[Array, Array, Array, Array]:
