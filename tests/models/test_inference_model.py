@@ -255,6 +255,7 @@ class TestConstraints:
         gap = private.history["gap"].dropna()
         assert len(gap) == private.iterations
         assert gap.iloc[-1] == pytest.approx(0.0, abs=1e-8)  # what a solver knows of its value
+        assert (gap >= -1e-8).all()  # a step that was not taken leaves the gap of the mechanism that stays
 
     def test_every_other_start_is_the_end_of_one_without_constraints(self) -> None:
         capped = small().constrain("cap", lambda mechanism: mechanism <= 0.6).solve(starts=4, max_iter=2)

@@ -55,7 +55,9 @@ def measure(problem: Problem, constraints: Constraints = ()) -> Measure:
     block = joint(problem).constrained(constraints) if constraints else None
 
     def with_residual(state: Values) -> dict[str, Array]:
-        residual = block.own_residuals(state) if block else kkt.residuals(problem, state["mechanism"]).largest
+        residual = (
+            block.own_residuals(_own(problem, state)) if block else kkt.residuals(problem, state["mechanism"]).largest
+        )
         return {**of_state(state), "kkt": residual}
 
     return with_residual
@@ -70,10 +72,17 @@ def constrained(problem: Problem, constraints: Constraints) -> Measure:
 
     def with_gap(state: Values) -> dict[str, Array]:
         found = of_state(state)
-        best = [block.solve(single(state, start))[1].objective for start in range(starts_in(state))]
+        own = _own(problem, state)
+        best = [block.solve(single(own, start))[1].objective for start in range(starts_in(state))]
         return {**found, "gap": np.array(best) - found["objective"]}
 
     return with_gap
+
+
+def _own(problem: Problem, state: Values) -> Values:
+    """Return a state at its mechanism's own P(S|U): where a step was not taken, the state's is that of another."""
+    posterior = closed_form.posterior(state["mechanism"], problem.p_y, problem.p_s_given_y)
+    return {**state, "posterior": posterior}
 
 
 @dataclass(frozen=True)
