@@ -19,6 +19,7 @@ from cvxpriv.kkt.plain import real_and_continuous
 from cvxpriv.kkt.written import Written
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.numerics.doors import door
+from cvxpriv.numerics.sizes import LARGEST_TENSOR
 from cvxpriv.solvers.chain import FARTHEST, Unusable
 
 if TYPE_CHECKING:
@@ -28,10 +29,6 @@ if TYPE_CHECKING:
 #: it returns one constraint or several.
 Constraint = Callable[..., "cp.Constraint | Iterable[cp.Constraint]"]
 
-#: Largest product of Parameter entries and variable entries for which Parameters stay symbolic, and a block is compiled
-#: once. cvxpy's tensor from Parameters to coefficients then takes half a gigabyte and a second; at eight times that,
-#: three and ten. Without it each solve compiles, in hundredths of a second.
-LARGEST_TENSOR = 10_000_000
 #: Constraints whose violation is arithmetic; that of the other cones is a projection by a solver.
 _JUDGED = (cp.constraints.Zero, cp.constraints.NonNeg, cp.constraints.Inequality, cp.constraints.Equality)
 SHOWN = 300  # characters of an expression in a message

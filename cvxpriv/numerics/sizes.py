@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -34,6 +34,12 @@ SOLVE = 0.03
 """Seconds of a pass of one start by a solver, whatever its size."""
 SOLVED_CELL = 1e-3
 """Seconds for a cell of the mechanism there."""
+COMPILED = 7e3
+"""Bytes for an entry of the blocks that are compiled for a solver."""
+LARGEST_TENSOR, TENSOR = 10_000_000, 45.0
+"""Largest product of a block's Parameter entries and variable entries for which Parameters stay symbolic, and the block
+is compiled once; and the bytes of cvxpy's tensor for each of it. At the limit that takes half a gigabyte and a second;
+at eight times the product, three and ten. Without it each solve compiles, in hundredths of a second."""
 ARRAYS = 20
 """Arrays of the mechanism's size that a start holds."""
 RECORD = 1_000
@@ -114,13 +120,24 @@ def require_feasible(size: Size, oversize: bool | None = None) -> None:
 
 
 def of_mechanism(
-    private: int, inputs: int, outputs: int, *, starts: int, passes: int, exact: bool = True, effort: float = 1.0
+    private: int,
+    inputs: int,
+    outputs: int,
+    *,
+    starts: int,
+    passes: int,
+    exact: bool = True,
+    effort: float = 1.0,
+    blocks: Sequence[float] = (1.0,),
+    compiled: float = COMPILED,
 ) -> Size:
     """Return the size of a search for a mechanism.
 
     `private`, `inputs`, `outputs`: Symbols of each.
     `exact`: Whether exact updates do the work; else solvers.
     `effort`: Number of plain passes that one pass costs.
+    `blocks`: The sizes of the blocks that a solver gets, each as a multiple of the mechanism's.
+    `compiled`: Bytes for an entry of them.
     """
     starts, passes, cells = min(starts, MOST), min(passes, MOST), float(inputs) * min(outputs, MOST)
     if exact:
@@ -128,6 +145,10 @@ def of_mechanism(
     else:
         seconds = passes * effort * starts * (SOLVE + SOLVED_CELL * cells)
     held = 8.0 * (ARRAYS * cells * starts + COPIES * float(private) * inputs)
+    if not exact:
+        squares = [(share * cells) ** 2 for share in blocks]
+        tensor = max((square for square in squares if square <= LARGEST_TENSOR), default=0.0)
+        held += compiled * cells * sum(blocks) + TENSOR * tensor
     what = f"a mechanism of {inputs:,} x {outputs:,} cells, {counted(starts, 'start')}, {counted(passes, 'pass')}"
     remedy = "merge symbols, lower size_y or size_u, or take fewer starts or passes (max_iter)"
     return Size(what, seconds, held, remedy, RECORD * float(passes) * starts)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from itertools import repeat
@@ -210,3 +212,43 @@ def test_a_group_of_coefficients_that_are_not_there_is_refused() -> None:
     for groups in ([[0, 10**9]], [[-1]]):
         with pytest.raises(ModelError, match="the 2 coefficients are 0 to 1"):
             ISTDP(ROWS, LABELS, penalty=cpv.penalties.GroupLasso(groups)).solve()
+
+
+USED = """
+import re, time
+from pathlib import Path
+import numpy as np
+from cvxpriv.models import InferenceAsService, PrivacyFunnel
+
+options = dict(engine="dcp", starts=1, max_iter=1)
+peak = lambda: 1024.0 * int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+MODEL(np.array([[0.4, 0.1], [0.1, 0.4]]), 0.5).solve(**options)
+model = MODEL(np.random.default_rng(0).dirichlet(np.ones(2 * SIZE)).reshape(2, SIZE), 0.5)
+before, begun, told = peak(), time.process_time(), model.size(**options)
+model.solve(**options)
+print(told.held + told.logged, peak() - before, told.seconds, time.process_time() - begun)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the largest memory here")
+@pytest.mark.parametrize(("model", "sizes"), [("PrivacyFunnel", (20, 30)), ("InferenceAsService", (10, 14))])
+def test_what_is_told_of_a_solver_s_work_is_what_it_uses_within_a_factor_of_four(
+    model: str, sizes: tuple[int, ...]
+) -> None:
+    """Two sizes in a process each, after a small solve that loads what is loaded once. Processors differ in speed."""
+    for size in sizes:
+        code = USED.replace("MODEL", model).replace("SIZE", str(size))
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True)
+        told, used, said, taken = (float(number) for number in done.stdout.split())
+        assert used / 4.0 <= told <= 4.0 * used
+        assert taken / 10.0 <= said <= 10.0 * taken
+
+
+def test_a_solver_s_memory_is_told_as_that_of_what_it_compiles() -> None:
+    table = RNG.dirichlet(np.ones(60)).reshape(2, 30)
+    for model in (PrivacyFunnel(table, 0.5), InferenceAsService(table, 0.3)):
+        told = [model.size(engine=engine, starts=1, max_iter=1).held for engine in ("closed_form", "dcp")]
+        assert told[0] < 1e6 < 5e7 < told[1] < 1e9
+    with pytest.raises(ModelError, match="GB, above the limits"):
+        InferenceAsService(zip_codes(300), 0.3).solve(engine="dcp")

@@ -46,13 +46,15 @@ from .priced_constraints import PricedConstraints
 from .problem import LARGEST_BETA, Problem
 from .run import InferenceRun, Settings
 from .selection import best_run, initial
-from .solving import FIRST_PASSES, LAST_PASSES, solve_starts
+from .solving import FIRST_PASSES, LAST_PASSES, SOLVER_PASSES, solve_starts
 from .starts import fitted, given
 from .thresholds import SHARE, WITHOUT_THRESHOLD, CriticalBeta, critical_beta, usual_beta
 from .whole_newton import risen
 
 #: Single passes of the default beside its joint steps.
 AFTER = FIRST_PASSES + LAST_PASSES
+#: Joint steps by a solver that a pass over all rows takes, and what an entry of both holds in bytes.
+BY_ROWS, COMPILED_BY_ROWS = 3, 6e4
 #: Starts and outer steps where exact updates do the work, under constraints, and where a solver does.
 EXACT_STARTS, SOLVER_STARTS, CONSTRAINED_STARTS, NAMED_STARTS = 20, 1, 6, 12
 JOINT_STEPS, EXACT_STEPS, SOLVER_STEPS = 100, 1000, 50
@@ -318,9 +320,12 @@ class InferenceAsService(MechanismModel[InferenceRun]):
             inputs,
             self.problem.size_u,
             starts=given_count(solving.get("init")) or solving.get("starts") or (1 if proved else several),
-            passes=4 * steps + AFTER if joint and exact else steps,
+            passes=4 * steps + AFTER if joint and exact else steps + BY_ROWS * SOLVER_PASSES if joint else steps,
             exact=exact,
-            effort=1.0 if joint or method == "gradient" else float(solving.get("inner", 100)),
+            effort=1.0
+            if joint or method == "gradient"
+            else float(solving.get("inner", 100)) * (1 if exact else BY_ROWS),
+            compiled=COMPILED_BY_ROWS,
         ).within(limited)
         return replace(size, proof=TIME_LIMIT) if proved and limited is None else size
 

@@ -172,6 +172,7 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
             passes=solving.get("max_iter") or algorithm.MAX_ITER,
             exact=exact,
             effort=ACCELERATED if exact and accelerate != "none" else 1.0,
+            blocks=(1.0,) if self.constraints else (1.0, float(private)),  # the q block has a cell for each of S too
         ).within(limited)
         return replace(size, proof=self._longest_proof) if proved and limited is None else size
 
