@@ -223,8 +223,6 @@ def _step(weights: Weights, spread: Array, slope: Array, bend: Array) -> Array:
 LOOSE, LAST_BARRIER = 1e-6, 1e-13
 #: The last barrier where nothing bends: the weights of lines are only as right as it is small.
 LAST_STRAIGHT = 1e-7
-#: The most steps of a climb: columns that are not there yet are those of the next one.
-CLIMB = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,11 +262,11 @@ class BentCosts(BentColumns):
         size = np.abs(v).max(axis=1) + (w @ np.abs(lines).T).max(axis=1)
         return inner._replace(value=inner.value + ULPS * size, x=x)
 
-    def climb(self, pricing: Pricing, share: Array, alpha: Array) -> Array:
+    def climb(self, pricing: Pricing, share: Array, alpha: Array, steps: int) -> Array:
         """Columns, (B, |Y|), worth the most near rows s, (B, |S|): KL is replaced by its tangent at each step."""
 
         def paid(x: Array, rows: IntArray) -> Array:
             return np.asarray(pricing.mu_of(x @ pricing.channel.T) @ pricing.channel - alpha)
 
         x = self.middle(pricing.solve(pricing.mu_of(share) @ pricing.channel - alpha, LIMIT, SUM, None).x)
-        return self.best(self.weights(), paid, x, LAST_WITH_LINES, 1.0, CLIMB)[0]
+        return self.best(self.weights(), paid, x, LAST_WITH_LINES, 1.0, steps)[0]

@@ -5,174 +5,43 @@ max_y x(y)/p(y), total variation |x(y)/p(y) - 1| / 2, a distortion d.x. So the i
 cells of s verify it as they do without constraints.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cvxpriv.bounds.any_conjugate import conjugate_of
 from cvxpriv.bounds.columns import OUT_OF_TIME, Clock, Priced, Verified
-from cvxpriv.bounds.conjugates import Conjugate
 from cvxpriv.bounds.linear_pieces import Hinges
 from cvxpriv.bounds.lines import Lines
-from cvxpriv.bounds.master import Master
-from cvxpriv.bounds.output_names import alike
-from cvxpriv.divergences import FDivergence
-from cvxpriv.numerics.arrays import Array, Flags, IntArray
+from cvxpriv.numerics.arrays import Array
 
 from .cells_of_s import verify
 from .linear_master import CLIMB, JOINING, NEAR, PARTS
-from .priced_constraints import PricedConstraints, ratios_within
+from .priced_constraints import ratios_within
 from .pricing import LEAST, ULPS, Pricing, distinct
-from .smoothed_master import starting_shares
+from .summed_columns import SummedColumns
 from .summed_costs import BentCosts, SummedCosts, under_lines
 
-#: Columns that cost more than this are no starts: f may be infinite where a cell is 0.
-DEAR = 1e6
-#: Error of sums of P_Y, at most.
-ROUNDING = 1e-12
-#: Share of P_Y in the first columns.
-SHARED = 1e-3
+#: Steps of a climb where costs bend; by how much climbs are longer in the last round.
+BENT_CLIMB, LONGER = 30, 4
+#: Share of the earlier multipliers in those at which columns are looked for: the master's own wander. It is halved
+#: where they find none, down to none.
+MEMORY, LEAST_MEMORY = 0.7, 0.05
 
 
 @dataclass
-class SummedPricing:
-    """Satisfies `cvxpriv.bounds.columns.Pricing`; a column is (1 + |Y|,): its class of outputs, and x.
+class SummedPricing(SummedColumns):
+    """Satisfies `cvxpriv.bounds.columns.Pricing`.
 
-    A class of -1 is no column: it fills one row at a cost that no mechanism pays.
-
-    `plain`: The pricing without the sums, of a table whose rows may be merged.
-    `divergence`: f.
     `deadline`: A value of `time.monotonic`.
-    `bare`: Conjugate of f, without limits of the ratios.
     """
 
-    plain: Pricing
-    divergence: FDivergence
-    asked: PricedConstraints
-    deadline: float
+    deadline: float = np.inf
     cells: int = 0
-    bare: Conjugate = field(init=False)
-    first: IntArray = field(init=False)
-    classes: IntArray = field(init=False)
 
     def __post_init__(self) -> None:
-        named = [matrix.T for matrix, _ in self.asked.distortions]
-        if self.asked.forbidden is not None:
-            named.append(self.asked.forbidden.T.astype(float))
-        self.first, self.classes = alike(np.hstack(named)) if named else alike(np.zeros((1, 1)))
-        self.bare = conjugate_of(self.divergence, 1.0 / float(self.plain.p_y.min()))
-        self._hinges = Hinges(self.divergence)
-        self.grid, self._turn = starting_shares(self.plain.channel), 0
-        self.usable = [c for c in range(len(self.first)) if self._usable(c)]
-
-    def _allowed(self, c: int) -> Flags:
-        forbidden = self.asked.forbidden
-        return np.asarray(
-            np.ones(len(self.plain.p_y), dtype=bool) if forbidden is None else ~forbidden[:, self.first[c]]
-        )
-
-    def _usable(self, c: int) -> bool:
-        """Whether an output of a class may have mass: a cell of 0 must not cost everything, or break a limit."""
-        allowed = self._allowed(c)
-        if allowed.all():
-            return True
-        room = float(self.plain.p_y[allowed].sum()) * self.asked.high >= 1.0 - ROUNDING if allowed.any() else False
-        room = room and not any(line.sort == "never" for line in self.asked.lines)
-        with np.errstate(all="ignore"):
-            finite = float(self.bare.price(np.array([LEAST]))[0]) < 100.0
-            prior = np.where(allowed, self.plain.p_y, 0.0)[None] / max(float(self.plain.p_y[allowed].sum()), LEAST)
-            finite = finite and all((one.values(prior) < DEAR).all() for one in self.asked.bent)
-        return room and self.asked.low == 0.0 and finite
-
-    # --- the rows -----------------------------------------------------------------------------------------------------
-
-    @property
-    def upper(self) -> Array:
-        """The upper ends of the sums, (k,)."""
-        asked, ends = self.asked, [bound for _, bound in self.asked.distortions]
-        if asked.peak < np.inf:
-            ends.append(asked.peak)
-        if asked.moved_on_average < np.inf:
-            ends.append(asked.moved_on_average)
-        size = len(self.plain.p_y)
-        ends += size * [asked.moved] if asked.moved < np.inf else []
-        ends += [end for one in asked.costs for end in one.ends]
-        return np.array(ends)
-
-    def sums(self, c: IntArray, x: Array) -> Array:
-        """Return the part of columns in each sum, (n, k)."""
-        asked, ratios = self.asked, x / self.plain.p_y
-        found = [(matrix.T[self.first[c]] * x).sum(axis=1, keepdims=True) for matrix, _ in asked.distortions]
-        if asked.peak < np.inf:
-            found.append(ratios.max(axis=1, keepdims=True))
-        if asked.moved_on_average < np.inf:
-            found.append(0.5 * np.abs(x - self.plain.p_y).sum(axis=1, keepdims=True))
-        if asked.moved < np.inf:
-            found.append(0.5 * np.abs(ratios - 1.0))
-        found += [line.costs(x) for line in asked.lines] + [np.minimum(one.values(x), DEAR) for one in asked.bent]
-        return np.hstack(found) if found else np.zeros((len(x), 0))
-
-    def master(self) -> Master:
-        """The master program without columns."""
-        return Master(
-            np.concatenate([self.plain.p_y, np.full(len(self.upper), -np.inf)]),
-            np.concatenate([self.plain.p_y, self.upper]),
-        )
-
-    def first_columns(self) -> Array:
-        """P_Y and single symbols in every class, and what fills the rows before there are better columns, (., n)."""
-        p_y, count = self.plain.p_y, len(self.plain.p_y) + len(self.upper)
-        found = [np.vstack([-1.0 - np.arange(count), np.zeros((len(p_y), count))])]
-        for c in self.usable:
-            allowed = self._allowed(c)
-            prior = np.where(allowed, p_y, 0.0) / p_y[allowed].sum()
-            x = np.vstack(
-                [prior, np.eye(len(p_y))[allowed], (1.0 - SHARED) * np.eye(len(p_y))[allowed] + SHARED * prior]
-            )
-            x = self.kept(c, x[self.obeying(x)])
-            x = x[self.plain.gain(x) > -DEAR * max(self.plain.beta, 1.0)]
-            found.append(np.vstack([np.full(len(x), float(c)), x.T]))
-        return np.concatenate(found, axis=1)
-
-    def kept(self, c: int, x: Array) -> Array:
-        """Return columns of a class moved as little to the prior as makes each obey what is asked of it alone."""
-        allowed, asked = self._allowed(c), self.asked
-        prior = np.where(allowed, self.plain.p_y, 0.0) / self.plain.p_y[allowed].sum()
-        ratios, middle = (x / self.plain.p_y)[:, allowed], 1.0 / self.plain.p_y[allowed].sum()
-        least, most = ratios.min(axis=1), ratios.max(axis=1)
-        over = np.stack([asked.low - least, most - asked.high])
-        room = np.array([[middle - asked.low], [asked.high - middle]])
-        if asked.epsilon is not None:
-            loss = np.exp(asked.epsilon)
-            over, room = (most - loss * least)[None], np.array([[loss * middle - middle]])
-        share = np.maximum(over, 0.0) / np.maximum(np.maximum(over, 0.0) + np.maximum(room, 0.0), LEAST)
-        share = share.max(axis=0)[:, None]
-        x = (1.0 - share) * x + share * prior
-        for line in asked.lines:
-            x = line.kept(x, self.plain.p_y)
-        return x
-
-    def obeying(self, x: Array) -> Flags:
-        """Return a mask of the columns that obey the conditions on each alone."""
-        ratios = x / self.plain.p_y
-        least, most = ratios.min(axis=1), ratios.max(axis=1)
-        if self.asked.epsilon is not None:
-            return np.asarray(most <= np.exp(self.asked.epsilon) * least)
-        return np.asarray((least >= self.asked.low) & (most <= self.asked.high))
-
-    def rows(self, columns: Array) -> tuple[Array, Array]:
-        """Costs -g, (n,), and rows (x, sums), (|Y| + k, n)."""
-        real = columns[0] >= 0.0
-        rows, costs = np.zeros((len(self.plain.p_y) + len(self.upper), columns.shape[1])), np.zeros(columns.shape[1])
-        x = columns[1:, real].T
-        costs[real] = -self.plain.gain(x)
-        rows[:, real] = np.hstack([x, self.sums(columns[0, real].astype(int), x)]).T
-        filled = -1 - columns[0, ~real].astype(int)
-        rows[filled, np.flatnonzero(~real)] = np.where(filled < len(self.plain.p_y), 1.0, -1.0)
-        costs[~real] = 10.0 * (1.0 + np.abs(costs).max(initial=0.0))
-        return costs, rows
-
-    # --- the price ----------------------------------------------------------------------------------------------------
+        super().__post_init__()
+        self._hinges, self._turn = Hinges(self.divergence), 0
+        self._centre, self._memory = np.zeros(len(self.plain.p_y) + len(self.upper)), MEMORY
 
     def split(self, duals: Array) -> tuple[Array, Array]:
         """alpha, (|Y|,), and mu >= 0, (k,), of the master's multipliers."""
@@ -239,7 +108,7 @@ class SummedPricing:
             size = len(plain.p_y)
             away, mu = away + mu[:size] / (2.0 * plain.beta * plain.p_y), mu[size:]
         limits = ratios_within(asked, plain.p_y) if asked.low > 0.0 or asked.high < np.inf else None
-        return SummedCosts(plain, self.bare, self._allowed(c), peak, away, limits), alpha, mu
+        return SummedCosts(plain, self.bare, self.allowed(c), peak, away, limits), alpha, mu
 
     def _worth(self, c: int, x: Array, duals: Array) -> Array:
         """-g + alpha.x + mu.sums, what columns add to the master's value for each unit of them, (n,)."""
@@ -247,27 +116,51 @@ class SummedPricing:
         return np.asarray(x @ alpha + self.sums(np.full(len(x), c), x) @ mu - self.plain.gain(x))
 
     def search(self, duals: Array, active: Array, level: float) -> Priced:
-        """Columns below `level`: some of the starts find them in most rounds, all have to find none in the last."""
+        """Columns below `level`: a few starts at smoothed multipliers find them in most rounds, then at the master's.
+
+        All starts have to find none, each climbing to its end, in the last.
+        """
         self._turn += 1
-        for starts in (self.grid[self._turn % PARTS :: PARTS], self.grid):
-            columns, values = [np.zeros((len(active), 0))], [np.zeros(0)]
-            for c in self.usable:
-                pricing, alpha = self.of_class(c, duals)
-                own = active[1:, active[0] == c].T @ self.plain.channel.T
-                costs, _, mu = self.costs_of_class(c, duals)
-                first, bent = np.vstack([own, starts]), self._bent(costs, mu)
-                if bent is None:
-                    x = pricing.inner(pricing.mu_of(pricing.climb(first, alpha, CLIMB)), alpha).x
-                else:
-                    x = bent.climb(replace(self.plain, solve=costs.solver()), first, alpha)
-                x, value = self._found(c, x, duals, level)
-                columns.append(np.vstack([np.full(len(x), float(c)), x.T]))
-                values.append(value)
-            together, price = np.concatenate(columns, axis=1), np.concatenate(values)
-            if len(price):
+        some = self.grid[self._turn % PARTS :: PARTS]
+        if self._memory > LEAST_MEMORY:
+            self._centre = duals + self._memory * (self._centre - duals)
+            found = self._searched(self._centre, duals, active, level, some)
+            if len(found.values):
+                return found
+            self._memory *= 0.5
+        for starts, longer in ((some, 1), (self.grid, LONGER)):
+            found = self._searched(duals, duals, active, level, starts, longer)
+            if len(found.values):
                 break
+        return found
+
+    def _searched(self, at: Array, duals: Array, active: Array, level: float, starts: Array, longer: int = 1) -> Priced:
+        """Columns that climb from some starts at one vector of multipliers, and are below `level` at the duals."""
+        columns, values = [np.zeros((len(active), 0))], [np.zeros(0)]
+        for c in self.usable:
+            pricing, alpha = self.of_class(c, at)
+            own = active[1:, active[0] == c].T @ self.plain.channel.T
+            costs, _, mu = self.costs_of_class(c, at)
+            first, bent = np.vstack([own, starts]), self._bent(costs, mu)
+            if bent is None:
+                x = pricing.inner(pricing.mu_of(pricing.climb(first, alpha, longer * CLIMB)), alpha).x
+            else:
+                x = bent.climb(replace(self.plain, solve=costs.solver()), first, alpha, longer * BENT_CLIMB)
+            x, value = self._found(c, x, duals, level)
+            columns.append(np.vstack([np.full(len(x), float(c)), x.T]))
+            values.append(value)
+        together, price = np.concatenate(columns, axis=1), np.concatenate(values)
         order = np.argsort(price, kind="stable")[:JOINING]
         return Priced(together[:, order], price[order])
+
+    def steadier(self, duals: Array, active: Array) -> tuple[Array, float]:
+        """Return the master's or the smoothed multipliers, those that promise more, and the least worth found there."""
+        every = []
+        for one in (duals, self._centre):
+            found = self._searched(one, one, active, 0.0, self.grid, LONGER)
+            least = float(found.values.min(initial=0.0))
+            every.append((self.bound(one, least), one, least))
+        return max(every, key=lambda each: each[0])[1:]
 
     def _found(self, c: int, x: Array, duals: Array, level: float) -> tuple[Array, Array]:
         """Those of some columns whose worth is below a level, moved into what is asked of each, and that worth."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from cvxpriv.blocks.declaration import Known
-from cvxpriv.bounds.columns import IN_USE, INTERRUPTED, Generated, Generation
+from cvxpriv.bounds.columns import IN_USE, INTERRUPTED, OUT_OF_TIME, Generated, Generation
 from cvxpriv.bounds.output_names import matched, placed
 from cvxpriv.constraints.gate import brought_inside, inside, missed
 from cvxpriv.errors import SolverFailure
@@ -19,8 +19,11 @@ from .problem import Problem
 from .starts import initial_state
 from .summed_pricing import SummedPricing
 
-#: Runs of column generation: the first learns how large the optimum is.
-RUNS = 3
+#: Runs of column generation; the gap of the first, in nats, which learns how large the optimum is.
+RUNS, FIRST_GAP = 3, 1e-4
+#: Share of the time for them; if it is over, the rest is for a bound at the last multipliers, which may leave more than
+#: local search by this factor.
+SEARCHED, MARGIN = 0.75, 1.2
 #: Weight that fills rows in place of columns, above which a solver looks for a mechanism.
 FILLED = 1e-9
 #: Share of a distortion that rounding of its sum may take.
@@ -68,13 +71,27 @@ def _generated(problem: Problem, pricing: SummedPricing, gap: float) -> tuple[Ge
         fills = np.append(fills, np.zeros(generation.master.size - len(fills), dtype=bool))
     # A row may be worth more than what fills it costs: a narrow problem would be taken for an empty one.
     generation.drop(fills)
-    tolerance = FLOOR
+    allowed, begun, proved = max(FIRST_GAP, gap * FLOOR), now(), list[tuple[float, Array]]()
+    soon = begun + SEARCHED * max(pricing.deadline - begun, 0.0)
     for _ in range(RUNS):
-        found = generation.run(gap * tolerance, lambda: now() > pricing.deadline)
-        before, tolerance = tolerance, max(-found.value, FLOOR)
-        if found.reason or tolerance <= before:
+        found = generation.run(allowed, lambda: now() > soon)
+        proved.append((found.bound, found.duals))
+        before, allowed = allowed, gap * max(-found.value, FLOOR)
+        if found.reason or before <= allowed:
             break
-    return generation, found
+    if found.reason == OUT_OF_TIME:
+        proved.append(_late(pricing, generation, found))
+        found = generation.run(allowed, lambda: now() > pricing.deadline)
+        proved.append((found.bound, found.duals))
+    bound, duals = max(proved, key=lambda one: one[0])
+    return generation, replace(found, bound=bound, duals=duals)
+
+
+def _late(pricing: SummedPricing, generation: Generation, found: Generated) -> tuple[float, Array]:
+    """Return the bound that the last multipliers give, as far as the deadline allows, and them."""
+    duals, least = pricing.steadier(generation.master.solve().duals, found.columns)
+    shown = pricing.verify(duals, MARGIN * least - FIRST_GAP, lambda: now() > pricing.deadline)
+    return pricing.bound(duals, shown.least), duals
 
 
 def _satisfying(problem: Problem, pricing: SummedPricing) -> Array:
