@@ -30,7 +30,7 @@ from cvxpriv.reports.progress import with_bar
 from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.history import Context, History
 from cvxpriv.schedules.running import run
-from cvxpriv.schedules.steps import Accelerator, Loop
+from cvxpriv.schedules.steps import Loop, Update
 
 from .gist import LOOP, gist, initial_state
 from .problem import Problem
@@ -138,7 +138,7 @@ def blocks(problem: Problem) -> dict[str, Block]:
     return {"prox": proximal_block(problem.penalty, problem.features)}
 
 
-def _acceleration(problem: Problem, accelerate: str, tol: float) -> Accelerator | None:
+def _acceleration(problem: Problem, accelerate: str, tol: float) -> Update | None:
     if accelerate == "newton" and not suits(problem):
         raise ModelError(
             f"accelerate='newton' needs slope(theta) and bend(theta) of penalty={problem.penalty!r}, p' and p'' of "

@@ -11,7 +11,7 @@ shortest, longest   bounds of a first length
 center, trial, far  of the block `prox`
 trial_z, height     predictions and F at the trial
 shortfall           by how much F at the trial is too high; at most 0 ends the search
-passes, newton      passes done; Newton steps that followed the last one (`support_newton`)
+passes, newton      passes done; Newton steps that ended the last one (`support_newton`)
 ==================  =======================================================================
 """
 
@@ -24,7 +24,7 @@ from cvxpriv.numerics.arrays import Array, Values, each_start, stack
 from cvxpriv.penalties import Penalty
 from cvxpriv.penalties.proximal import proximal, proximal_block
 from cvxpriv.schedules.history import AnyOf, Below, Moved
-from cvxpriv.schedules.steps import Accelerator, Invariant, Loop, Sweep, Update
+from cvxpriv.schedules.steps import Invariant, Loop, Sweep, Update
 
 from . import closed_form, kkt
 from .problem import Problem
@@ -64,7 +64,7 @@ STEPS: Mapping[str, Callable[[float, float, int], float]] = {
 }
 
 
-def gist(problem: Problem, step: str, tol: float, limit: int, accelerate: Accelerator | None = None) -> Loop:
+def gist(problem: Problem, step: str, tol: float, limit: int, newton: Update | None = None) -> Loop:
     """Return the algorithm: passes until the KKT residual is at most `tol`, or nothing moves."""
     if step not in STEPS:
         raise ModelError(f"step={step!r} is not a rule for the step: {suggest(str(step), STEPS)}")
@@ -76,11 +76,10 @@ def gist(problem: Problem, step: str, tol: float, limit: int, accelerate: Accele
         name=SEARCH,
     )
     return Loop(
-        Sweep([halving, _move(problem, step)], invariants=(_no_rise(),)),
+        Sweep([halving, *([newton] if newton else []), _move(problem, step)], invariants=(_no_rise(),)),
         stop=AnyOf((Below("kkt", tol), Moved("theta", 0.0))),
         limit=limit,
         measure=_figures(problem),
-        accelerate=accelerate,
         name=LOOP,
     )
 

@@ -31,7 +31,7 @@ Step = Annotated[str, Option("Barzilai-Borwein length with which a pass begins",
 Accelerate = Annotated[
     str,
     Option(
-        "Steps after a pass: Newton steps on the support, taken only if F falls, or nothing. `auto` is `newton` where "
+        "End of a pass: Newton steps on the support, taken only if F falls, or nothing. `auto` is `newton` where "
         "the penalty has `slope` and `bend`",
         choices=("auto", "none", "newton"),
     ),

@@ -118,7 +118,7 @@ class SparseRun(LearningRun, SparseFit):
     """A solve of ISTDP (2) that is not private. The objective is F(theta).
 
     The column `far` of `history` names the piece of a proximal problem that was taken (`cvxpriv.penalties.proximal`),
-    and `newton` the number of Newton steps on the support that followed a pass. `gradient`, (d,): Gradient of the
+    and `newton` the number of Newton steps on the support that ended a pass. `gradient`, (d,): Gradient of the
     average loss at theta. `step`: Length of the last step: with it `certify` poses the proximal problem.
     """
 

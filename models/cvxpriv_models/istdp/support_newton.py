@@ -19,8 +19,8 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.linalg import lapack
 
-from cvxpriv.numerics.arrays import Array, Values, single, stack, starts_in
-from cvxpriv.schedules.steps import Accelerator
+from cvxpriv.numerics.arrays import Array, Values, each_start
+from cvxpriv.schedules.steps import Update
 
 from .gist import ROUNDING
 from .problem import Design, Problem
@@ -45,25 +45,25 @@ def suits(problem: Problem) -> bool:
     return all(hasattr(problem.penalty, part) for part in ("slope", "bend"))
 
 
-def support_newton(problem: Problem, tol: float) -> Accelerator:
-    """Return the accelerator: a pass, then Newton steps on its support until that is stationary to a tenth of tol."""
+def support_newton(problem: Problem, tol: float) -> Update:
+    """Return the part of a pass that follows its search: Newton steps on the trial's support, to a tenth of tol.
 
-    def accelerated(
-        body: Callable[[Values], dict[str, Array]], state: dict[str, Array], iteration: int
-    ) -> dict[str, Array]:
-        after = body(state)
-        settled = (np.sign(state["theta"]) == np.sign(after["theta"])).all(axis=1)
-        sizes = np.count_nonzero(after["theta"], axis=1)
-        worth = (sizes <= SMALL) | (settled & (sizes <= LARGEST))
-        starts = [single(after, start) for start in range(starts_in(after))]
-        refined = [_refined(problem, at, 0.1 * tol) if go else _as_is(at) for at, go in zip(starts, worth, strict=True)]
-        kept = [
-            found if _lower(found, single(state, start)) else _as_is(starts[start])
-            for start, found in enumerate(refined)
-        ]
-        return {**after, **stack(kept)}
+    Where the search found nothing they begin at theta.
+    """
 
-    return accelerated
+    def one(at: Values) -> Values:
+        found = at["shortfall"] <= 0.0
+        begun = at["trial"] if found else at["theta"]
+        size = np.count_nonzero(begun)
+        if size <= SMALL or (size <= LARGEST and (np.sign(begun) == np.sign(at["theta"])).all()):
+            steps, theta, z, value = _refined(problem, begun, 0.1 * tol)
+            if steps and _lower(value, at["recent"]) and not np.array_equal(theta, at["theta"]):
+                ended = {"trial": theta, "trial_z": z, "height": value, "newton": float(steps)}
+                return {**{name: np.asarray(entry) for name, entry in ended.items()}, "shortfall": np.asarray(0.0)}
+        return {**{name: at[name] for name in writes}, "newton": np.asarray(0.0)}
+
+    writes = frozenset({"trial", "trial_z", "height", "shortfall", "newton"})
+    return Update("newton", each_start(one), writes | {"theta", "recent"}, writes)
 
 
 @dataclass(frozen=True)
@@ -76,9 +76,8 @@ class _Point:
     slope: Array
 
 
-def _refined(problem: Problem, at: Values, tol: float) -> dict[str, Array]:
-    """Return the entries of one start's state after Newton steps."""
-    theta = at["theta"]
+def _refined(problem: Problem, theta: Array, tol: float) -> tuple[int, Array, Array, float]:
+    """Return the number of Newton steps from theta, and where they end: theta, its predictions, F."""
     support = np.flatnonzero(theta)
     if problem.size > problem.features:
         support = np.union1d(support, [problem.features])
@@ -90,29 +89,15 @@ def _refined(problem: Problem, at: Values, tol: float) -> dict[str, Array]:
             break
         steps += 1
         support, columns, point = after
-    if steps == 0:
-        return _as_is(at)
     refined = np.zeros_like(theta)
     refined[support] = point.v
-    recent = at["recent"].copy()
-    recent[-1] = point.value
-    return {
-        "theta": refined,
-        "gradient": problem.gradient(point.z),
-        "value": np.asarray(point.value),
-        "recent": recent,
-        "newton": np.asarray(float(steps)),
-    }
+    return steps, refined, point.z, point.value
 
 
-def _lower(found: Values, before: Values) -> bool:
-    """Return whether F is below the recent points, within its rounding, and the point is not the pass's first one."""
-    least = float(before["recent"].min())
-    return bool(found["value"] <= least + ROUNDING * abs(least)) and not np.array_equal(found["theta"], before["theta"])
-
-
-def _as_is(at: Values) -> dict[str, Array]:
-    return {**{name: at[name] for name in ("theta", "gradient", "value", "recent")}, "newton": np.asarray(0.0)}
+def _lower(value: float, recent: Array) -> bool:
+    """Return whether F is below that of the recent points, within its rounding."""
+    least = float(recent.min())
+    return bool(value <= least + ROUNDING * abs(least))
 
 
 def _value(problem: Problem, columns: Design, support: npt.NDArray[np.intp], v: Array) -> tuple[Array, float]:
@@ -175,12 +160,19 @@ def _direction(problem: Problem, columns: Design, support: npt.NDArray[np.intp],
 def _by_factor(columns: Array, weight: Array, bend: Array, slope: Array) -> Iterator[Array]:
     """Yield the directions of the Hessian and of the upward one that have a Cholesky factor."""
     hessian = _weighted(columns, weight)
-    upward = hessian if weight.min() >= 0.0 else _weighted(columns, np.maximum(weight, 0.0))
+    yield from _factored(hessian, bend, slope)
     size = max(float(np.trace(hessian)) / slope.size, np.finfo(float).tiny)
-    for matrix, diagonal in ((hessian, bend), (upward, np.maximum(bend, 0.0) + RIDGE * size)):
-        factor, failed = lapack.dpotrf(matrix + np.diag(diagonal), overwrite_a=1, clean=0)
-        if not failed:
-            yield -lapack.dpotrs(factor, slope)[0]
+    upward = hessian if weight.min() >= 0.0 else _weighted(columns, np.maximum(weight, 0.0))
+    yield from _factored(upward, np.maximum(bend, 0.0) + RIDGE * size, slope)
+
+
+def _factored(matrix: Array, diagonal: Array, slope: Array) -> Iterator[Array]:
+    """Yield -(matrix + diag(diagonal))^-1 slope, where that is positive definite."""
+    matrix = matrix.copy(order="F")
+    matrix.reshape(-1, order="F")[:: slope.size + 1] += diagonal
+    factor, failed = lapack.dpotrf(matrix, overwrite_a=1, clean=0)
+    if not failed:
+        yield -lapack.dpotrs(factor, slope)[0]
 
 
 def _weighted(columns: Array, weight: Array) -> Array:
