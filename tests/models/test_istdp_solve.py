@@ -175,6 +175,7 @@ def test_barzilai_borwein_lengths_are_those_that_fit_the_secant_equation() -> No
     assert 1.0 / first == pytest.approx(minimize(lambda c: ((c * moved - turned) ** 2).sum(), 1.0).x[0], rel=1e-6)
     assert second == pytest.approx(minimize(lambda a: ((moved - a * turned) ** 2).sum(), 1.0).x[0], rel=1e-6)
     assert np.isnan(barzilai_borwein(moved, -moved)).all()
+    assert np.isnan(barzilai_borwein(moved, 1e-170 * np.abs(moved) * np.sign(moved))).all()  # dg'dg is 0 in doubles
 
 
 def test_a_saved_run_comes_back_without_any_row_of_the_data(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ def barzilai_borwein(moved: Array, turned: Array) -> tuple[float, float]:
     `moved`, `turned`: The differences dtheta and dg of two points and of their gradients.
     """
     along, across = float(moved @ turned), float(turned @ turned)
-    if not along > 0.0:  # the loss bends down along the move, or nothing moved
+    if not (along > 0.0 and across > 0.0):  # the loss bends down along the move, nothing moved, or dg'dg underflows
         return float("nan"), float("nan")
     return float(moved @ moved) / along, along / across
 
