@@ -48,7 +48,9 @@ class Tangent:
     def values(self) -> dict[str, Array]:
         """Return the Parameters' values at the values that the variables have."""
         at = [np.asarray(one.value, dtype=float) for one in self.atom.args]
-        at = [np.where(np.abs(one) < INSIDE, INSIDE, one) if k in self.slopes else one for k, one in enumerate(at)]
+        for k in self.slopes:  # on the side that it comes from: one side for all would draw every argument one way
+            away = INSIDE if self.atom._domain() else np.copysign(INSIDE, at[k])
+            at[k] = np.where(np.abs(at[k]) < INSIDE, away, at[k])
         found = {self.constant: np.array(self.atom.numeric(at), dtype=float).reshape(self.atom.shape, order="F")}
         jacobians = self.atom._grad(at)
         for k, name in self.slopes.items():

@@ -86,6 +86,14 @@ def test_two_circles_in_the_smallest_square_touch_on_its_diagonal() -> None:
     assert run.starts["violation"].max() < 1e-6
 
 
+def test_points_that_coincide_at_a_low_price_part_in_directions_of_their_own() -> None:
+    """Where all tangents lean one way they part along one line, a saddle of half side sqrt(2)."""
+    c = cp.Variable((3, 2), name="c")
+    apart = [cp.norm(c[i] - c[j]) >= 2 for i in range(3) for j in range(i)]
+    run = cpv.convex_concave(cp.Problem(cp.Minimize(cp.max(cp.abs(c))), apart), starts=4, seed=0)
+    assert run.objective == pytest.approx(np.cos(np.pi / 12), abs=1e-5)  # an equilateral triangle of side 2
+
+
 def test_a_kink_that_is_a_maximum_is_left() -> None:
     x = cp.Variable(2, name="x")
     run = cpv.convex_concave(cp.Minimize(cp.sum_squares(x) - 2 * cp.norm1(x)), init={"x": [0.0, 0.0]})
