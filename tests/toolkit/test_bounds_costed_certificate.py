@@ -148,7 +148,7 @@ def test_the_claim_is_the_bound_and_no_looser(case: str) -> None:
     found, funnel = bound_under(case), model(case)
     assert isinstance(found.certificate, CostedCertificate)
     assert (found.ignored, found.uncertified) == ((), {})
-    assert found.reason == "" or found.reason.startswith("no mechanism was found")
+    assert found.reason == "" or found.reason.startswith("no mechanism was found") or "local search" in found.reason
     assert found.reason or found.gap <= gap_of(case) + 1e-8
     assert found.certificate.bound == found.lower >= 0.0
     shown = found.certificate.verify()

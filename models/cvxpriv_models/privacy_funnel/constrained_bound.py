@@ -19,7 +19,7 @@ from cvxpriv.numerics.sizes import now
 from .algorithm import most_telling as most_telling_block
 from .bound import CLAIM_SHARE, LEAST_CLAIM_ROOM, Clock, FunnelBound, bound
 from .column_constraints import ColumnConstraints
-from .constrained_mechanism import ROOM, ROUNDING, carrying, of_columns, of_costed_columns, repaired
+from .constrained_mechanism import ROOM, ROUNDING, carrying, climbed, of_columns, of_costed_columns, repaired
 from .constrained_pricing import ConstrainedPricing, most_telling, most_told
 from .costed_certificates import NO_ROOM, costed_certificate, stated_by
 from .costed_pricing import LARGEST_X, CostedPricing, Costs
@@ -34,6 +34,8 @@ PLAIN_SHARE = 0.3
 AFTER_INTERRUPT = 1.0
 #: Why the two ends do not meet where no mechanism is at hand.
 UNKNOWN = "no mechanism was found that satisfies the constraints and carries the rate"
+#: The same where one was found by local search, which may leave more than the gap.
+LOCAL = "its mechanism was found by local search, and a better one may be missing"
 #: Mass below which a symbol's part in a column is lost to rounding: its row is P(Y), inside what keeps the other rows.
 RARE = 1e-9
 #: Share of the time for the bound that has a certificate, where further constraints are costs of columns.
@@ -79,6 +81,18 @@ def bound_under(
 
     Raises ModelError: The constraints let no mechanism carry the rate; or as for `bound`.
     """
+    found, under = _bound_under(problem, constraints, gap, time_limit)
+    mechanism = climbed(problem, constraints, found.mechanism) if found.reason == UNKNOWN else None
+    if mechanism is None or not _satisfies(mechanism, problem, constraints):
+        return found, under
+    upper = max(problem.leakage(mechanism), found.lower)
+    found = replace(found, mechanism=mechanism, upper=upper, reason=LOCAL if upper - found.lower > gap else "")
+    return found, under
+
+
+def _bound_under(
+    problem: Problem, constraints: Sequence[tuple[str, Constraint]], gap: float, time_limit: float
+) -> tuple[FunnelBound, ConstrainedBound | None]:
     begun, counted = now(), set(ColumnConstraints.of(problem, constraints).counted)
     asked = Costs.of(problem, constraints)
     more = len(problem.p_x) <= LARGEST_X and not counted >= set(asked.counted)

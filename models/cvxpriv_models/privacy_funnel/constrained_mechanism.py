@@ -8,10 +8,12 @@ from cvxpriv.blocks.declaration import Constraint, Known
 from cvxpriv.bounds.columns import Generation
 from cvxpriv.bounds.merged_symbols import merge, merged_table
 from cvxpriv.bounds.output_names import matched, placed
-from cvxpriv.constraints.gate import inside
-from cvxpriv.errors import SolverFailure
+from cvxpriv.constraints.gate import brought_inside, inside, missed
+from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.numerics.arrays import Array
 
+from . import closed_form
+from .algorithm import most_telling
 from .columns import mechanism_of
 from .constrained_pricing import ConstrainedPricing
 from .costed_pricing import CostedPricing
@@ -25,6 +27,9 @@ MERGINGS, MOST_RAISED = 5, 1e-6
 ROUNDING = 1e-8
 #: Distance above the rate at which the master is solved: the loss when a mechanism's rows are made to sum to 1.
 ROOM = 1e-10
+#: Steps of a climb to the rate, and the least rise of one; random mechanisms where climbs begin too; the share of an
+#: even mechanism that keeps each cell in it; bisections of a step that passes the rate.
+CLIMB, RISE, BEGINNINGS, EVEN, BISECTIONS = 30, 1e-7, 4, 1e-3, 50
 
 
 def of_columns(problem: Problem, pricing: ConstrainedPricing, columns: Array, weights: Array) -> Array:
@@ -111,3 +116,46 @@ def repaired(
         return found
     share = min(1.0, (ROOM - short) / (more - short))
     return inside(np.hstack([(1.0 - share) * found, share * other]), constraints, known)
+
+
+def climbed(problem: Problem, constraints: Sequence[tuple[str, Constraint]], mechanism: Array) -> Array | None:
+    """A mechanism on |Y| outputs that satisfies the constraints and carries the rate, by local search; or None.
+
+    I(X;Y) is convex, so that the best mechanism on its tangent tells more at each step. Of climbs from the mechanism
+    and from random ones, the end that leaks least is taken.
+    """
+    even = np.full((len(problem.p_x), problem.size_y), 1.0 / problem.size_y)
+    random = np.random.default_rng(0).dirichlet(np.ones(problem.size_y), (BEGINNINGS, len(problem.p_x)))
+    ends = [_climbed(problem, constraints, one, even) for one in (fitted(problem, mechanism), *random)]
+    return min((one for one in ends if one is not None), key=problem.leakage, default=None)
+
+
+def _climbed(
+    problem: Problem, constraints: Sequence[tuple[str, Constraint]], begin: Array, even: Array
+) -> Array | None:
+    known, wanted = Known.of_table(problem.table), problem.rate + ROOM
+    block, here, told = most_telling(problem).constrained(constraints), inside(begin, constraints, known), -np.inf
+    for _ in range(CLIMB):
+        joint = problem.p_x[:, None] * ((1.0 - EVEN) * here + EVEN * even)
+        try:
+            log_u = block.solve({"log_w": np.log(joint / joint.sum(axis=0))})[0]["log_u"]
+        except (ModelError, SolverFailure):
+            return None
+        there = brought_inside(closed_form.rows_of(log_u), constraints, known)
+        before, told = told, problem.utility(there)
+        if missed(there, constraints, known) or told <= before + RISE:
+            return None
+        if told >= wanted:
+            return there if missed(here, constraints, known) else _at_rate(problem, here, there, wanted)
+        here = there
+    return None
+
+
+def _at_rate(problem: Problem, short: Array, telling: Array, wanted: float) -> Array:
+    """The first mechanism that carries the rate, on the way from one that may not to one that does."""
+    low, high = 0.0, 1.0
+    for _ in range(BISECTIONS):
+        share = (low + high) / 2.0
+        carries = problem.utility((1.0 - share) * short + share * telling) >= wanted
+        low, high = (low, share) if carries else (share, high)
+    return np.asarray((1.0 - high) * short + high * telling)

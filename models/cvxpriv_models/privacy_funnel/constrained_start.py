@@ -15,7 +15,7 @@ from cvxpriv.schedules.history import Context
 from . import closed_form
 from .blocks import Constraints
 from .bound import FunnelBound
-from .constrained_bound import UNKNOWN, ConstrainedBound
+from .constrained_bound import LOCAL, UNKNOWN, ConstrainedBound
 from .constrained_mechanism import fitted
 from .constrained_pricing import most_told
 from .problem import Problem
@@ -76,7 +76,7 @@ def further_starts(
     `below`: Runs those starts to their end that are seen to leak less than a number; None where none does.
     """
     more: list[tuple[Values, Context]] = []
-    if found.reason not in ("", UNKNOWN):
+    if found.reason not in ("", LOCAL, UNKNOWN):
         return more
     random, begun = np.random.default_rng([seed, 1]), now()
     for _ in range(ROUNDS):
