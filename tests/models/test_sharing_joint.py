@@ -52,6 +52,18 @@ def test_the_answer_is_the_optimum_of_a_linear_program_by_another_solver() -> No
     assert run.objective == pytest.approx(best, rel=1e-6)
 
 
+@pytest.mark.parametrize("seed", [1, 3, 9])
+def test_the_lasso_converges_on_columns_of_sizes_over_twelve_orders_of_magnitude(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    sizes = 10.0 ** rng.uniform(-6.0, 6.0, size=20)
+    x, y = sizes * (10.0 + rng.normal(size=(30, 20))), rng.normal(size=30)
+    run = ADMMSharing([x], y, loss="squared", penalty="l1:0.05").solve()
+    w = cp.Variable(20)  # of columns of one size
+    fit, norm = 0.5 * cp.sum_squares(x / sizes @ w - y), 0.05 * (1.0 / sizes) @ cp.abs(w)
+    assert run.converged
+    assert run.objective == pytest.approx(cp.Problem(cp.Minimize(fit + norm)).solve(solver="CLARABEL"), rel=1e-8)
+
+
 def test_passes_alone_are_kept_where_they_are_asked_for_or_penalties_tie_coefficients() -> None:
     parts, y, _, _ = drawn(3)
     assert not ADMMSharing(parts, y, loss="hinge", penalty="l1").solve(accelerate="anderson", max_iter=60).joint

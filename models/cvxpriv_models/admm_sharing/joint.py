@@ -32,12 +32,15 @@ from .truncated import Truncated, may_begin
 
 #: Passes after which it is tried: most runs have ended by then, and a later try begins nearer.
 AFTER = (40, 120, 360)
+#: Least holds of x, as parts of the penalty, of the tries there: with less hold minimisations are fewer, and steps
+#: longer where nothing bends.
+HOLDS = (1e-10, 1e-6)
 #: Most columns, and most products of a Hessian, for which it is tried: a Hessian then costs some tens of passes.
 COLUMNS, PRODUCTS = 1000, 1e9
 #: Most Newton steps, steps for one penalty and trials on one line.
-STEPS, INNER, TRIALS = 200, 30, 40
-#: Hold of x at first, as a part of the penalty; the least; and the factors by which penalty and hold change.
-HOLD, LEAST, GROW, SHRINK = 1e-2, 1e-10, 5.0, 10.0
+STEPS, INNER, TRIALS = 400, 30, 40
+#: Hold of x at first, as a part of the penalty, and the factors by which penalty and hold change.
+HOLD, GROW, SHRINK = 1e-2, 5.0, 10.0
 #: Part of the first slope on a line at which its search ends, and of the infeasibility at which a minimisation ends.
 FLAT, INEXACT = 0.5, 0.1
 #: Part of the dual residual above which the primal one makes the penalty grow.
@@ -85,7 +88,8 @@ class Joining:
         if found is None:
             found = image = body(state) if self.inner is None else self.inner(body, state, iteration)
             if iteration in AFTER and _is_small(self.problem):
-                found = self._ended(image) or image
+                ends = (self._ended(image, least) for least in HOLDS)
+                found = next((end for end in ends if end is not None), image)
         return found
 
     def _begun(self, state: Values) -> Values | None:
@@ -101,12 +105,12 @@ class Joining:
         share = np.sum([one.share(own) for one, own in zip(self.factors, self.problem.split(x), strict=True)], axis=0)
         return self._accepted(state, x, share, self.problem.weights * self.problem.loss.gradient(share, self.problem.y))
 
-    def _ended(self, state: Values) -> Values | None:
+    def _ended(self, state: Values, least: float) -> Values | None:
         """Return the end of a run from a pass, or None."""
         view = {name: value[0] for name, value in state.items()}
         r = np.broadcast_to(self.scheme.weight(view["rho"], self.problem.parties), view["z"].shape)
         with np.errstate(all="ignore"):  # what overflows is not accepted
-            point = Joint(self.problem, view, r).minimised(self.tol)
+            point = Joint(self.problem, view, r, least).minimised(self.tol)
         return None if point is None else self._accepted(state, point.copy, point.z, point.y)
 
     def _accepted(self, state: Values, x: Array, z: Array, y: Array) -> Values | None:
@@ -139,10 +143,11 @@ class Point:
 class Joint:
     """The augmented Lagrangian of S = z and of x = its copy, at multipliers y and u, with x held at an anchor.
 
-    `r`, (N,), `a`, (d,): Penalties of the two. `hold`: Weight of the hold, as a part of a.
+    `r`, (N,), `a`, (d,): Penalties of the two. `hold`, `least`: Weight of the hold, as a part of a, and its least.
     """
 
-    def __init__(self, problem: Problem, view: Values, r: Array) -> None:
+    def __init__(self, problem: Problem, view: Values, r: Array, least: float) -> None:
+        self.least = least
         self.problem, self.r, self.y, self.z = problem, r, view["y"], view["z"]
         self.factor = Factor(together(problem.parts))
         self.x = np.concatenate([view[f"x/{m}"] for m in range(problem.parties)])
@@ -174,7 +179,7 @@ class Joint:
             self.y, self.u, self.x = at.y, at.u, at.x
             if primal > max(INEXACT * tol, BEHIND * dual):  # a large penalty costs y its last digits
                 self.r, self.a, self.hold = GROW * self.r, GROW * self.a, self.hold / GROW
-            self.hold = max(self.hold / SHRINK if dual > INEXACT * tol else self.hold, LEAST)
+            self.hold = max(self.hold / SHRINK if dual > INEXACT * tol else self.hold, self.least)
             at = self._point(at.x, at.share, at.z)
         return None
 
