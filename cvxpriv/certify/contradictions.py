@@ -59,9 +59,7 @@ class _Table:
     def bound(self) -> tuple[float, str]:
         """Return the tightest certified bound in the sense of the problem, and its solver; NaN if there is none."""
         certified = [(answer.bound, answer.solver) for answer in self.answers if np.isfinite(answer.bound)]
-        if not certified:
-            return float("nan"), ""
-        return min(certified) if self.maximise else max(certified)
+        return (min if self.maximise else max)(certified, default=(float("nan"), ""))
 
 
 def settle(

@@ -81,8 +81,11 @@ def require_finite(name: str, problem: cp.Problem) -> None:
     for part, expression in _parts(problem):
         for constant in _constants(expression):
             with np.errstate(all="ignore"):
-                wrong = _not_finite(constant.value)
-            if wrong:
+                value = constant.value
+            held: Any = value  # a name that keeps its type after the question whether it is sparse
+            numbers = np.asarray(held.data if sp.issparse(value) else held, dtype=float)
+            if not np.isfinite(numbers).all():
+                wrong = "NaN" if np.isnan(numbers).any() else "an infinite number"
                 raise ModelError(
                     f"{name} has {wrong} in {_called(constant)} of shape {constant.shape} in the {part}: "
                     + _remedy(wrong, part)
@@ -173,15 +176,6 @@ def _constants(expression: Any) -> Iterator[Any]:
             yield part
         else:
             yield from _constants(part)
-
-
-def _not_finite(value: Any) -> str:
-    """Return the first kind of number that is not finite, or ``""``."""
-    held = value  # a name that keeps its type Any after the question below
-    dense = np.asarray(held.data if sp.issparse(value) else held, dtype=float)
-    if np.isnan(dense).any():
-        return "NaN"
-    return "an infinite number" if np.isinf(dense).any() else ""
 
 
 def _called(constant: Any) -> str:

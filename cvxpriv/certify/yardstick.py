@@ -43,7 +43,7 @@ class Measures:
     `missed`: The worst violation, relative to the terms of its row, and the condition; infinite where it has no value.
     `defined`: The same among the conditions that have a value.
     `own`: The worst violation relative to the terms of its row where variables count by their reach
-    (`cvxpriv.kkt.reach`), and the condition.
+    (`cvxpriv.kkt.written.Written.reach`), and the condition.
     `natural`, `stationarity`: Distance of a variable to its own optimum, and the largest entry of the Lagrangian's
     gradient. At a tie or kink, where derivatives mislead, those of the proximal point. NaN where neither is known.
     `displacement`: Distance of the point from stationary, relative; NaN where it cannot be measured.

@@ -11,6 +11,7 @@ from cvxpriv.blocks.declaration import Known
 from cvxpriv.constraints.documents import kept
 from cvxpriv.constraints.ready import ReadyConstraint, finite_matrix, number, ready, require_shape
 from cvxpriv.errors import DataError, ModelError, shown, suggest
+from cvxpriv.numerics.arguments import is_whole
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 
@@ -226,7 +227,7 @@ def _cells(kind: str, cells: Iterable[Cell]) -> list[Cell]:
 
 
 def _whole(value: object) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and int(value) >= 0
+    return is_whole(value, 0)
 
 
 def _require_probabilities(argument: str, matrix: Array) -> None:

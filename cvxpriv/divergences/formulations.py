@@ -18,6 +18,7 @@ from cvxpriv.divergences.definition import DCPForm, FDivergence
 from cvxpriv.divergences.registry import divergence
 from cvxpriv.divergences.term import DivergenceTerm
 from cvxpriv.errors import ModelError
+from cvxpriv.numerics.arguments import is_whole
 from cvxpriv.numerics.arrays import Array, Values
 
 TANGENTS = "adaptive tangents"
@@ -202,7 +203,7 @@ def formulations(
     {'agrees'}
     """
     f = divergence(target)
-    if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or not 3 <= size <= LARGEST:
+    if not is_whole(size, 3) or size > LARGEST:
         raise ModelError(f"size={size!r}: give a whole number from 3 to {LARGEST}")
     ways = {name: replace(f, expression=form, auxiliary=None) for name, form in ways_of(f).items()}
     written = {**ways, TANGENTS: replace(f, expression=None, auxiliary=None)}

@@ -68,7 +68,7 @@ class Residuals:
         Distance of the objective to the Lagrangian, which is the dual's value where the point is stationary.
     bought : float
         Largest product of a multiplier and the size of the terms of its row: the value that a relative violation buys.
-        Variables count by their reach (`cvxpriv.kkt.reach`).
+        Variables count by their reach (`cvxpriv.kkt.written.Written.reach`).
     relative : mapping of str to float
         Violation of each constraint, relative to the size of the terms of its row.
     terms : float

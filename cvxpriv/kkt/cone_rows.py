@@ -20,6 +20,7 @@ from cvxpy.constraints import Equality, Inequality, NonNeg, NonPos, PowCone3D, P
 
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt.conic.cones import ConeLayout, triangle_indices
+from cvxpriv.kkt.conic.cones.layout import KINDS
 from cvxpriv.kkt.coordinates import dense
 from cvxpriv.kkt.derivative_rules import needs_nonnegative
 from cvxpriv.numerics.arrays import Array
@@ -114,6 +115,51 @@ def _power(constraint: Any, args: tuple[Any, ...]) -> Rows:
     rows = np.column_stack([table, args[0].size + np.arange(table.shape[0])])
     layout = ConeLayout(power=tuple(tuple(float(a) for a in row) for row in alpha))
     return _whole(args, rows, layout)
+
+
+def arranged(forms: Sequence[Rows], places: Sequence[int]) -> tuple[np.ndarray, Array, list[np.ndarray], ConeLayout]:
+    """Return the flat row of each condition and its factor, those of cones at the end in the order of one layout.
+
+    `places`: The flat row at which each piece of the forms begins.
+    """
+    read, scale, layouts = [], [], []
+    starts = iter(places)
+    for form in forms:
+        first, *_ = [next(starts) for _ in form.pieces]  # a form's pieces stand one after the other
+        read.append(first + form.order)
+        scale.append(form.scale)
+        if form.kind == "cone":
+            layouts.append(form.layout)
+    joined, order = joined_layouts(layouts)
+    scalar = sum(form.size for form in forms if form.kind != "cone")
+    place = np.empty(order.size, dtype=int)
+    place[order] = scalar + np.arange(order.size)
+    rows, taken = [], {"cone": 0, "scalar": 0}
+    for form in forms:
+        kind = "cone" if form.kind == "cone" else "scalar"
+        piece = np.arange(taken[kind], taken[kind] + form.size)
+        rows.append(place[piece] if kind == "cone" else piece)
+        taken[kind] += form.size
+    total = scalar + order.size
+    chosen, weights = np.zeros(total, dtype=int), np.ones(total)
+    for own, source, factor in zip(rows, read, scale, strict=True):
+        chosen[own], weights[own] = source, factor
+    return chosen, weights, rows, joined
+
+
+def joined_layouts(layouts: Sequence[ConeLayout]) -> tuple[ConeLayout, np.ndarray]:
+    """Return one layout for several laid end to end, and the place there of each entry of the joined one."""
+    whole: dict[str, Any] = {
+        kind: sum((getattr(layout, kind) for layout in layouts), getattr(NO_CONES, kind)) for kind in KINDS
+    }
+    found: dict[str, list[np.ndarray]] = {}
+    start = 0
+    for layout in layouts:
+        for name, piece in layout.slices.items():
+            found.setdefault(name.split("[")[0], []).append(np.arange(start + piece.start, start + piece.stop))
+        start += layout.size
+    ordered = [place for kind in KINDS for place in found.get(kind, [])]
+    return ConeLayout(**whole), np.concatenate([np.zeros(0, dtype=int), *ordered]).astype(int)
 
 
 SHOWN = 40

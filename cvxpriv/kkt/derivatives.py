@@ -98,18 +98,12 @@ def slopes_at(flat: Flat, state: State, how: Slopes) -> Derivative:
         read = np.unique(np.concatenate([np.zeros(0, dtype=int), *(columns for _, _, columns in pieces)]))
         placed = [(piece, rows, np.searchsorted(read, columns)) for piece, rows, columns in pieces]
         found = compose(assembled(placed, count, read.size), stacked(flat.M[read], total))
-        _require_numbers(found.base, flat)
+        if (wrong := np.isnan(found.base.data)).any():
+            row = int(np.repeat(np.arange(count), np.diff(found.base.indptr))[wrong][0])
+            atom = next(atom for atom in flat.atoms if atom.place.start <= row < atom.place.stop)
+            raise DerivativeError(f"{label(atom.node)}: {OPPOSITE}")
         total = add(total, found)
     return total
-
-
-def _require_numbers(base: sp.csr_array, flat: Flat) -> None:
-    """Refuse slopes in which opposite infinities met."""
-    wrong = np.isnan(base.data)
-    if wrong.any():
-        row = int(np.repeat(np.arange(base.shape[0]), np.diff(base.indptr))[wrong][0])
-        atom = next(atom for atom in flat.atoms if atom.place.start <= row < atom.place.stop)
-        raise DerivativeError(f"{label(atom.node)}: {OPPOSITE}")
 
 
 def stacked(rows: Any, atoms: Derivative) -> Derivative:
@@ -119,7 +113,10 @@ def stacked(rows: Any, atoms: Derivative) -> Derivative:
     """
     if not atoms.base.shape[0]:
         return Derivative.smooth(rows, atoms.exact)
-    base = clean(clean(rows) @ atoms.beside_variables)
+    (m, n), own = atoms.base.shape, atoms.base
+    indices, ends = np.concatenate([np.arange(n), own.indices]), np.concatenate([np.arange(n), n + own.indptr])
+    beside = sp.csr_array((np.concatenate([np.ones(n), own.data]), indices, ends), shape=(n + m, n))  # of [x; t]
+    base = clean(clean(rows) @ beside)
     if np.isnan(base.data).any():
         raise DerivativeError(f"a sum of atoms: {OPPOSITE}")
     if not atoms.low.size:

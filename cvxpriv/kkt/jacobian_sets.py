@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -45,13 +45,6 @@ class Derivative:
     low: Array
     high: Array
     exact: bool = True
-
-    @cached_property
-    def beside_variables(self) -> sp.csr_array:
-        """The same single Jacobian of ``[x; t]``."""
-        (m, n), base = self.base.shape, self.base
-        indices, ends = np.concatenate([np.arange(n), base.indices]), np.concatenate([np.arange(n), n + base.indptr])
-        return sp.csr_array((np.concatenate([np.ones(n), base.data]), indices, ends), shape=(n + m, n))
 
     @classmethod
     def smooth(cls, base: Any, exact: bool = True) -> Derivative:

@@ -130,7 +130,7 @@ def conic_least_squares(
     pull, squares = whole.T, weights * weights / size
 
     def onto(v: Array) -> Array:
-        return np.concatenate([np.clip(v[:k], low, high), layout.project_dual(v[k:])])
+        return np.concatenate([np.clip(v[:k], low, high), layout.project(v[k:], dual=True)])
 
     v = onto(np.zeros(k + layout.size))
     ahead, momentum = v, 1.0

@@ -114,8 +114,12 @@ class Nearby:
         try:
             for scale in [1.0, steepness] if STEEP < steepness < np.inf else [1.0]:
                 for asked in ASKED:
-                    residuals, move = self._moved(start, size, scale, asked)
-                    if (accuracy := _accuracy(residuals, size)) <= ACCURACY:
+                    found, move = self._moved(start, size, scale, asked)
+                    if found is None:
+                        continue
+                    # The uncertainty of the step that the answer's exact residuals leave.
+                    accuracy = float(np.sqrt(2.0 * found.largest * (1.0 + abs(found.objective)) / size))
+                    if accuracy <= ACCURACY:
                         return Proximal(move / size, size, scale, accuracy)
         except Exception as error:  # atoms of cvxpy raise what they like while they are compiled
             return _unmeasured(size, f"its proximal program cannot be compiled ({error})")
@@ -157,10 +161,3 @@ class Nearby:
 
 def _unmeasured(size: float, why: str) -> Proximal:
     return Proximal(float("nan"), size, 1.0, float("inf"), why)
-
-
-def _accuracy(found: ConeResiduals | None, size: float) -> float:
-    """Return the uncertainty of the step that an answer's exact residuals leave."""
-    if found is None:
-        return float("inf")
-    return float(np.sqrt(2.0 * found.largest * (1.0 + abs(found.objective)) / size))

@@ -14,15 +14,22 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
+from cvxpy.atoms.elementwise.power import Power
+from cvxpy.atoms.norm1 import norm1
+from cvxpy.atoms.norm_inf import norm_inf
+from cvxpy.atoms.pnorm import Pnorm
 
-from cvxpriv.kkt.cone_rows import NO_CONES, Rows, of_atoms, of_attributes, rows_of_constraint
+from cvxpriv.kkt.cone_rows import arranged, of_atoms, of_attributes, rows_of_constraint
 from cvxpriv.kkt.conic.cones import ConeLayout
-from cvxpriv.kkt.conic.cones.layout import KINDS
 from cvxpriv.kkt.coordinates import Coordinates, dense
-from cvxpriv.kkt.flat import Flat, State, flatten
+from cvxpriv.kkt.flat import Atom, Flat, State, flatten
 from cvxpriv.kkt.natural import Separable, separable
-from cvxpriv.kkt.reach import reach
 from cvxpriv.numerics.arrays import Array, Flags
+
+#: Atoms that keep the scale of their arguments.
+LINEAR = (cp.abs, cp.max, cp.min, cp.maximum, cp.minimum, cp.sum_largest, norm1, norm_inf, Pnorm)
+PASSES = 50
+"""Most passes of `Written.reach` over the rows: a longer chain of rows ends at 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +91,14 @@ class Written:
 
     @cached_property
     def reach(self) -> Array:
-        """The reach of each variable and of each atom's value, at most 1, see `cvxpriv.kkt.reach`."""
-        return reach(self.flat)
+        """The reach of each variable and of each atom's value, at most 1: the size that the rows' constants give it.
+
+        In ``x <= 1e-9`` and in ``1e9*x <= 1`` a variable reaches 1e-9: there an error of 1e-9 is one of 100 %. A
+        constant ``b`` beside a coefficient ``a`` reaches ``b/a``, and a row passes on the reach of its largest term to
+        the others. Norms, absolute values, extrema and squares keep the scale; the arguments of any other atom, as of
+        ``exp``, have 1. So has a variable of which no constant tells.
+        """
+        return _reach(self.flat)
 
     @classmethod
     def of(
@@ -105,7 +118,7 @@ class Written:
         forms = [rows_of_constraint(name, constraint) for name, constraint in several]
         pieces = [piece for form in forms for piece in form.pieces]
         flat = flatten([problem.objective.args[0], *pieces], coordinates, symbolic)
-        read, scale, rows, layout = _arranged(flat, forms)
+        read, scale, rows, layout = arranged(forms, [place.start for place in flat.places[1:]])
         cone, zero = np.zeros(read.size, dtype=bool), np.zeros(read.size, dtype=bool)
         for form, own in zip(forms, rows, strict=True):
             cone[own], zero[own] = form.kind == "cone", form.kind == "zero"
@@ -220,46 +233,56 @@ def _labels(constraints: Sequence[Any], names: Mapping[str, cp.Constraint]) -> l
     return labels
 
 
-def _arranged(flat: Flat, forms: Sequence[Rows]) -> tuple[np.ndarray, Array, list[np.ndarray], ConeLayout]:
-    """Return the flat row of each condition and its factor, those of cones at the end in the order of one layout."""
-    read, scale, layouts = [], [], []
-    starts = iter([place.start for place in flat.places[1:]])
-    for form in forms:
-        first, *_ = [next(starts) for _ in form.pieces]  # a form's pieces stand one after the other
-        read.append(first + form.order)
-        scale.append(form.scale)
-        if form.kind == "cone":
-            layouts.append(form.layout)
-    joined, order = joined_layouts(layouts)
-    scalar = sum(form.size for form in forms if form.kind != "cone")
-    place = np.empty(order.size, dtype=int)
-    place[order] = scalar + np.arange(order.size)
-    rows, taken = [], {"cone": 0, "scalar": 0}
-    for form in forms:
-        kind = "cone" if form.kind == "cone" else "scalar"
-        piece = np.arange(taken[kind], taken[kind] + form.size)
-        rows.append(place[piece] if kind == "cone" else piece)
-        taken[kind] += form.size
-    total = scalar + order.size
-    chosen, weights = np.zeros(total, dtype=int), np.ones(total)
-    for own, source, factor in zip(rows, read, scale, strict=True):
-        chosen[own], weights[own] = source, factor
-    return chosen, weights, rows, joined
+def _reach(flat: Flat) -> Array:
+    """Return the reach of each variable's entry and of each atom's value, (n + t,): see `Written.reach`."""
+    M, m = sp.csr_array(abs(flat.M)), np.abs(flat.m)
+    m[flat.places[0]] = 0.0
+    M.data[M.indptr[flat.places[0].start] : M.indptr[flat.places[0].stop]] = 0.0
+    M.eliminate_zeros()
+    growths = [(atom, *_growth(atom.node)) for atom in flat.atoms]
+    found = np.zeros(M.shape[1])
+    for atom, degree, _ in growths:
+        if not degree:
+            for piece in atom.rows:
+                m[piece] = np.maximum(m[piece], abs(M[piece]).max(axis=1).toarray().ravel()) if M.nnz else m[piece]
+            found[flat.size + atom.place.start : flat.size + atom.place.stop] = 1.0
+    rows = np.repeat(np.arange(m.size), np.diff(M.indptr))
+    for _ in range(PASSES):
+        before = found.copy()
+        terms = m.copy()  # the size of each row's largest term
+        np.maximum.at(terms, rows, M.data * found[M.indices])
+        for atom, degree, factor in growths:
+            if degree:
+                _pass_on(atom, degree, factor, flat.size, terms, found)
+        np.maximum.at(found, M.indices, np.minimum(terms[rows] / M.data, 1.0))
+        if (found[: flat.size] == 1.0).all() or np.array_equal(before, found):
+            found[found == 0.0] = 1.0
+            return found
+    return np.ones(found.size)
 
 
-def joined_layouts(layouts: Sequence[ConeLayout]) -> tuple[ConeLayout, np.ndarray]:
-    """Return one layout for several laid end to end, and the place there of each entry of the joined one."""
-    whole: dict[str, Any] = {
-        kind: sum((getattr(layout, kind) for layout in layouts), getattr(NO_CONES, kind)) for kind in KINDS
-    }
-    found: dict[str, list[np.ndarray]] = {}
-    start = 0
-    for layout in layouts:
-        for name, piece in layout.slices.items():
-            found.setdefault(name.split("[")[0], []).append(np.arange(start + piece.start, start + piece.stop))
-        start += layout.size
-    ordered = [place for kind in KINDS for place in found.get(kind, [])]
-    return ConeLayout(**whole), np.concatenate([np.zeros(0, dtype=int), *ordered]).astype(int)
+def _pass_on(atom: Atom, degree: int, factor: float, size: int, terms: Array, found: Array) -> None:
+    """Pass the reach of an atom's arguments on to its value, and the other way."""
+    place = slice(size + atom.place.start, size + atom.place.stop)
+    pieces = atom.rows[:1] if degree == 2 else atom.rows
+    most = max(float(terms[piece].max(initial=0.0)) for piece in pieces)
+    found[place] = np.maximum(found[place], min(factor * most**degree, 1.0))
+    back = (float(found[place].max(initial=0.0)) / factor) ** (1.0 / degree)
+    for piece in pieces:
+        terms[piece] = np.maximum(terms[piece], back)
+
+
+def _growth(node: Any) -> tuple[int, float]:
+    """Return ``d, f`` for an atom with values of about ``f * s**d`` for arguments of size ``s``; zero for any other."""
+    if isinstance(node, LINEAR):
+        return 1, 1.0
+    if isinstance(node, Power):
+        return (2, 1.0) if float(node.p.value) == 2.0 else (0, 0.0)
+    if isinstance(node, cp.quad_over_lin | cp.QuadForm) and node.args[1].is_constant():
+        size = float(np.abs(dense(node.args[1].value)).max())  # a Parameter may hold a bare number
+        factor = size if isinstance(node, cp.QuadForm) else 1.0 / size if size > 0.0 else 0.0
+        return (2, factor) if 0.0 < factor < np.inf else (0, 0.0)
+    return 0, 0.0
 
 
 def violations(problem: cp.Problem, names: Mapping[str, cp.Constraint]) -> dict[str, float]:

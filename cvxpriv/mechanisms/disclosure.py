@@ -3,7 +3,7 @@
 The measures are read off the joint table of (S, X) and the mechanism P(Y|X). A table of a few hundred records is
 itself uncertain, and information computed from it is biased: chance differences between cells look like information,
 so I(S;X) comes out too high, by about ``(|S| - 1)(|X| - 1) / 2n`` nats. A mechanism designed on the table pulls the
-other way: on its own table it looks better than it is. `cvxpriv.tables.resampling` says how the intervals answer for
+other way: on its own table it looks better than it is. `cvxpriv.tables.information` says how the intervals answer for
 both, and how well.
 """
 
@@ -15,21 +15,26 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxpriv.errors import DataError, shown, suggest
+from cvxpriv.numerics.arguments import is_whole
 from cvxpriv.numerics.arrays import Array, IntArray
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.packages import pd
 from cvxpriv.numerics.sizes import of_resampling, require_feasible
 from cvxpriv.tables.arrays import stochastic_matrix
-from cvxpriv.tables.information import ACCURACIES, MEASURES, OF_Y, measure, ranges
-from cvxpriv.tables.joint import JointTable
-from cvxpriv.tables.protection import Protection
-from cvxpriv.tables.resampling import (
+from cvxpriv.tables.information import (
+    ACCURACIES,
+    MEASURES,
+    OF_Y,
     accepted_hull,
     hull,
+    measure,
     milder_populations,
+    ranges,
     resampled_tables,
     with_noise,
 )
+from cvxpriv.tables.joint import JointTable
+from cvxpriv.tables.protection import Protection
 
 OF_RELEASES = (
     "They bound what one release tells on average about S within the population that the table "
@@ -175,7 +180,14 @@ def disclosure(
             f"mechanism has {len(matrix)} rows, the table has {len(table.public)} public symbols:"
             " give the mechanism of this table's alphabet, in its order"
         )
-    _check(bootstrap, seed, level)
+    if not is_whole(bootstrap, 0) or bootstrap == 1:
+        raise DataError(
+            f"bootstrap={shown(bootstrap)}: expected a whole number >= 2 (200 serves), or 0 for values only"
+        )
+    if not is_whole(seed, 0):
+        raise DataError(f"seed={shown(seed)}: expected a whole number >= 0")
+    if not 0 < level < 1:
+        raise DataError(f"level={shown(level)}: expected a number between 0 and 1, such as 0.95")
     replicates = bootstrap if table.protection is None else 9 * bootstrap  # of eight milder populations as well
     require_feasible(of_resampling(len(table.private), matrix.shape[0], matrix.shape[1], replicates), oversize)
     if bootstrap and table.counts is None:
@@ -192,17 +204,6 @@ def disclosure(
     notes = _notes(table, bootstrap, same_records)
     said = statement_of(table.protection)
     return Disclosure(frame, table.records, bootstrap, level, same_records, seed, notes, said)
-
-
-def _check(bootstrap: int, seed: int, level: float) -> None:
-    if isinstance(bootstrap, bool) or not isinstance(bootstrap, (int, np.integer)) or bootstrap < 0 or bootstrap == 1:
-        raise DataError(
-            f"bootstrap={shown(bootstrap)}: expected a whole number >= 2 (200 serves), or 0 for values only"
-        )
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise DataError(f"seed={shown(seed)}: expected a whole number >= 0")
-    if not 0 < level < 1:
-        raise DataError(f"level={shown(level)}: expected a number between 0 and 1, such as 0.95")
 
 
 def _intervals(

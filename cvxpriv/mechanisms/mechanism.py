@@ -100,7 +100,11 @@ class Mechanism:
         object.__setattr__(self, "matrix", matrix)
         object.__setattr__(self, "outputs", outputs)
         object.__setattr__(self, "private_columns", _names(self.private_columns, "private_columns"))
-        object.__setattr__(self, "figures", MappingProxyType(_figures(self.figures)))
+        figures = {str(name): float(value) for name, value in self.figures.items()}
+        if wrong := [name for name, value in figures.items() if not math.isfinite(value)]:
+            name = wrong[0]
+            raise DataError(f"figures[{name!r}]={figures[name]}: expected a finite number; leave out what is not known")
+        object.__setattr__(self, "figures", MappingProxyType(figures))
         object.__setattr__(self, "origin", MappingProxyType(dict(self.origin)))
         object.__setattr__(self, "constraints", tuple(dict(one) for one in self.constraints))
         _require_kept(matrix, self.constraints)
@@ -283,11 +287,3 @@ def _names(names: Sequence[str], argument: str) -> tuple[str, ...]:
         twice = next(text for text in texts if text == "" or texts.count(text) > 1)
         raise DataError(f"{argument} holds {twice!r} {texts.count(twice)} times: expected names, each once, none empty")
     return texts
-
-
-def _figures(figures: Mapping[str, float]) -> dict[str, float]:
-    numbers = {str(name): float(value) for name, value in figures.items()}
-    for name, value in numbers.items():
-        if not math.isfinite(value):
-            raise DataError(f"figures[{name!r}]={value}: expected a finite number; leave out what is not known")
-    return numbers

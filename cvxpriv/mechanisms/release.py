@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cvxpriv.errors import DataError, ModelError, PrivacyError, shown, suggest, warn
+from cvxpriv.numerics.arguments import is_whole
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.packages import pd
 from cvxpriv.privacy.noise import Noise
@@ -102,7 +103,7 @@ def _noise(seed: int | None) -> Noise:
     """
     if seed is None:
         return Noise()
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+    if not is_whole(seed, 0):
         raise DataError(f"seed={shown(seed)}: expected a whole number >= 0, or None for the system's secure randomness")
     warn(
         "the noise of this release comes from a seed: its guarantee holds only while the seed is secret and"

@@ -164,7 +164,14 @@ class Reveals:
 
     def sentences(self, table: JointTable | None = None) -> tuple[str, ...]:
         """Return the facts in words, with a table also how much of its dependence is determined."""
-        found = [self._equalities(), *self._of_table(table)]
+        found = [self._equalities()]
+        if table is not None:
+            private, public = len(table.private) - 1, len(table.public) - 1
+            share = private * len(self.equalities)
+            found.append(
+                f"Of {private * public} numbers that say how S and X depend on each other, this is {share}; the table "
+                f"misses them by at most {format_number(self.deviation(table), 2)}."
+            )
         if known := [name for name in ("leakage", "utility") if name in self.figures]:
             found.append(
                 f"The file gives {' and '.join(known)} with all digits. Among tables with known totals few have the "
@@ -201,16 +208,6 @@ class Reveals:
         return (
             f"The matrix determines {what} of the private table for each private value but one, approximately: the "
             f"distribution of the output given a private value is within {near} of the overall one, on average."
-        )
-
-    def _of_table(self, table: JointTable | None) -> Sequence[str]:
-        if table is None:
-            return ()
-        private, public = len(table.private) - 1, len(table.public) - 1
-        share = private * len(self.equalities)
-        return (
-            f"Of {private * public} numbers that say how S and X depend on each other, this is {share}; the table "
-            f"misses them by at most {format_number(self.deviation(table), 2)}.",
         )
 
     def _of_constraints(self, table: JointTable | None) -> Sequence[str]:

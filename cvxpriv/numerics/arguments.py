@@ -19,9 +19,18 @@ MOST_WORKERS = 1000
 MOST_GIVEN = 1_000_000
 
 
+def is_whole(value: object, least: float = -np.inf) -> TypeGuard[int]:
+    """Return whether a value is a whole number, of at least so much, and no truth value.
+
+    >>> [is_whole(value, 0) for value in (3, np.int64(0), -1, 2.0, True, None)]
+    [True, True, False, False, False, False]
+    """
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and bool(value >= least)
+
+
 def require_seed(seed: object) -> None:
     """Refuse a value that is not a seed."""
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+    if not is_whole(seed, 0):
         raise ModelError(f"seed={shown(seed)} is no seed: pass a whole number >= 0")
 
 
@@ -31,8 +40,7 @@ def require_counts(**counts: object) -> None:
     >>> require_counts(starts=3, max_iter=None)
     """
     for name, count in counts.items():
-        whole = int(count) if isinstance(count, (int, np.integer)) and not isinstance(count, bool) else 0
-        if count is not None and whole < 1:
+        if count is not None and not is_whole(count, 1):
             raise ModelError(f"{name}={shown(count)} is not a whole number >= 1")
 
 
@@ -63,7 +71,7 @@ def few(name: str, values: Iterable[Any], most: int = MOST_GIVEN) -> list[Any]:
 
 def require_workers(n_jobs: int) -> None:
     """Check a number of worker processes."""
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or not (n_jobs == -1 or 1 <= n_jobs <= MOST_WORKERS):
+    if not is_whole(n_jobs) or not (n_jobs == -1 or 1 <= n_jobs <= MOST_WORKERS):
         raise ModelError(
             f"n_jobs={shown(n_jobs)} is no number of workers: pass 1 to {MOST_WORKERS:,}, or -1 for one per core"
         )

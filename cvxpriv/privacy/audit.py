@@ -14,6 +14,7 @@ import numpy as np
 from scipy.stats import beta
 
 from cvxpriv.errors import PrivacyError, shown
+from cvxpriv.numerics.arguments import is_whole
 from cvxpriv.numerics.arrays import Array, Flags
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.sizes import MOST, Size, require_feasible
@@ -103,7 +104,7 @@ def audit(
     >>> 0.5 < found.epsilon < 4.4  # the exact one is 4.38
     True
     """
-    if isinstance(runs, bool) or not isinstance(runs, (int, np.integer)) or runs < 20:
+    if not is_whole(runs, 20):
         raise PrivacyError(f"runs={shown(runs)} are too few for an audit: pass a whole number >= 20, better 1000")
     if not 0.0 < confidence < 1.0:
         raise PrivacyError(f"confidence={confidence!r} is not in (0, 1): pass, for example, 0.95")

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cvxpriv.errors import PrivacyError, shown, warn
+from cvxpriv.numerics.arguments import is_whole
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy.sampling import balls, exact_coins, half_normals, rounded_balls, rounded_normals
 
@@ -85,7 +86,7 @@ def noise_source(noise_seed: int | None = None) -> Noise:
     """
     if noise_seed is None:
         return Noise()
-    if isinstance(noise_seed, bool) or not isinstance(noise_seed, (int, np.integer)) or noise_seed < 0:
+    if not is_whole(noise_seed, 0):
         raise PrivacyError(
             f"noise_seed={shown(noise_seed)} is not a seed: pass a whole number >= 0, or None for real data"
         )

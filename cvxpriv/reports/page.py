@@ -173,7 +173,9 @@ def grid(table: Table) -> Grid:
     kinds = [next((cell.kind for cell in column if cell.text not in UNKNOWN), "text") for column in columns]
     headings = [Cell(format_cell(names[j]), kind) for j, kind in zip(order, kinds, strict=True)]
     rows = [list(row) for row in zip(*columns, strict=True)]
-    counts = _counts(columns[0]) if table.verdict in names else []
+    found = Counter((cell.text, cell.badge) for cell in columns[0]) if table.verdict in names else Counter()
+    ordered = sorted(found.items(), key=lambda one: (BADGES.index(one[0][1]), one[0][0]))
+    counts = [(text, badge, count) for (text, badge), count in ordered]
     return Grid(table.caption, headings, rows, counts, table.sortable, bool(set(table.heat) & set(names)))
 
 
@@ -218,12 +220,6 @@ def _shade(size: float) -> int | None:
 
 def _badge(verdict: str) -> str:
     return verdict.lower() if verdict.lower() in BADGES else "other"
-
-
-def _counts(column: list[Cell]) -> list[tuple[str, str, int]]:
-    found = Counter((cell.text, cell.badge) for cell in column)
-    ordered = sorted(found, key=lambda verdict: (BADGES.index(verdict[1]), verdict[0]))
-    return [(text, badge, found[text, badge]) for text, badge in ordered]
 
 
 SHARED_DIGITS = 2

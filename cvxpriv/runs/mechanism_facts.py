@@ -89,11 +89,15 @@ def mechanism_facts(
         "disclosure": disclosure_table(beside.disclosure, sides),
         **constraint_tables,
     }
+    unknown: list[Fact] = []
+    if run.no_gap and run.gap is None:
+        sentence, why = "No distance from the best possible mechanism is certified.", f"not known: {run.no_gap}"
+        unknown = [Fact("gap", None, "", sentence, "Gap to the optimum", why, main=True)]
     reveals = [sides.named(sentence) for sentence in run.as_mechanism().reveals().sentences(table)]
     return Facts(
         title=f"{title}: {beside.source}".removesuffix(": "),
         summary=summary,
-        facts=[*facts, *_unknown_gap(run)],
+        facts=[*facts, *unknown],
         sections=[
             *curve,
             mechanism,
@@ -119,15 +123,6 @@ def mechanism_facts(
         unmet=_unmet(run, missed, beside.curve),
         published=protected,
         outline=outline,
-    )
-
-
-def _unknown_gap(run: Run) -> list[Fact]:
-    """Return the fact that no distance from the best mechanism is known, with the reason."""
-    sentence = "No distance from the best possible mechanism is certified."
-    known = not run.no_gap or run.gap is not None
-    return (
-        [] if known else [Fact("gap", None, "", sentence, "Gap to the optimum", f"not known: {run.no_gap}", main=True)]
     )
 
 

@@ -92,6 +92,11 @@ def about_table(table: JointTable, sides: Sides, outputs: int, publishing: Mappi
     """Return the facts of a table: sides, records and their preparation, entropies; and the number of outputs."""
     s, x = sides.private.symbol, sides.public.symbol
     counted = "given as probabilities" if table.records is None else table.records
+    chance: list[Fact] = []
+    if (judgement := judged(table)) is not None:
+        sentence = f"What so many records would show on average if {x} told nothing of {s}."
+        detail = "" if judgement.estimable else f"what {x} tells is not estimable: merge symbols"
+        chance = [Fact("chance", judgement.chance, "nats", sentence, f"of I({s};{x}), by chance", detail)]
     return [
         _side("private", sides.private.title, table.private.columns, len(table.private)),
         _side("public", sides.public.title, table.public.columns, len(table.public)),
@@ -106,18 +111,8 @@ def about_table(table: JointTable, sides: Sides, outputs: int, publishing: Mappi
         *(Fact(name, value) for name, value in publishing.items()),
         Fact("entropy", table.entropy_x, "nats", f"All that there is to tell of {x}.", f"H({x})"),
         Fact("information", table.information, "nats", f"What {x} itself tells of {s}.", f"I({s};{x})"),
-        *_chance(table, s, x),
+        *chance,
     ]
-
-
-def _chance(table: JointTable, s: str, x: str) -> list[Fact]:
-    """Return the information that chance makes, where the table was counted."""
-    judgement = judged(table)
-    if judgement is None:
-        return []
-    sentence = f"What so many records would show on average if {x} told nothing of {s}."
-    detail = "" if judgement.estimable else f"what {x} tells is not estimable: merge symbols"
-    return [Fact("chance", judgement.chance, "nats", sentence, f"of I({s};{x}), by chance", detail)]
 
 
 def _side(name: str, label: str, columns: Sequence[str], size: int) -> Fact:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cvxpriv.errors import ModelError, PrivacyError, shown, warn
-from cvxpriv.numerics.arguments import few
+from cvxpriv.numerics.arguments import few, is_whole
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.packages import pd, versions
 from cvxpriv.privacy.budget import Budget
@@ -183,7 +183,7 @@ def _require_private(
 
 def _seeds(seed: int | Sequence[int]) -> list[int]:
     listed = [seed] if isinstance(seed, (int, np.integer)) else few("seed", seed, MOST_TASKS)
-    wrong = any(isinstance(one, bool) or not isinstance(one, (int, np.integer)) or one < 0 for one in listed)
+    wrong = not all(is_whole(one, 0) for one in listed)
     if wrong or not listed or len(set(listed)) < len(listed):
         raise ModelError(f"seed={shown(seed)} is no seed: pass a whole number >= 0, or several that differ")
     return [int(one) for one in listed]

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from cvxpriv.errors import DataError, PrivacyError, suggest, told_nothing, warn
-from cvxpriv.numerics.arguments import real_numbers
+from cvxpriv.numerics.arguments import is_whole, real_numbers
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.packages import pd
 from cvxpriv.tables.arrays import count_column
@@ -228,7 +228,7 @@ def _by_column(given: Any, columns: Sequence[str] | None, argument: str) -> dict
 def _sizes(given: Sizes, columns: Sequence[str], argument: str) -> dict[str, int]:
     sizes = _by_column(given, columns, argument) if isinstance(given, Mapping) else dict.fromkeys(columns, given)
     for name, size in sizes.items():
-        if size is not None and (isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1):
+        if size is not None and not is_whole(size, 1):
             raise DataError(f"{argument} of {name!r} is {size!r}: expected a whole number >= 1")
     return {name: int(size) for name, size in sizes.items() if size is not None}
 

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from cvxpriv_models.privacy_funnel import closed_form
 from cvxpriv_models.privacy_funnel.blocks import blocks
-from cvxpriv_models.privacy_funnel.cells import RESOLUTION, Cells
 from cvxpriv_models.privacy_funnel.model import PrivacyFunnel
-from cvxpriv_models.privacy_funnel.problem import Problem
+from cvxpriv_models.privacy_funnel.problem import RESOLUTION, Cells, Problem
 from cvxpriv_models.privacy_funnel.starts import feasible_starts
 
 from cvxpriv import datasets

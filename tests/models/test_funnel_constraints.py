@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cvxpriv_models.privacy_funnel.cells import Cells
+from cvxpriv_models.privacy_funnel.problem import Cells
 
 from cvxpriv import constraints
 from cvxpriv.blocks.declaration import Known

@@ -299,7 +299,7 @@ def test_a_bound_that_only_rounding_makes_is_none() -> None:
     x = cp.Variable(name="x")
     program = ConeProgram.from_problem(cp.Problem(cp.Maximize(cp.sqrt(x))), "CLARABEL")
     s = 1e-8
-    z = program.layout.project_dual(np.array([s + 0.25 / s, s - 0.25 / s, -1.0]) / 2)
+    z = program.layout.project(np.array([s + 0.25 / s, s - 0.25 / s, -1.0]) / 2, dual=True)
     assert lower_bound(program, np.ones(program.c.size), z).value is None
 
 
@@ -375,7 +375,7 @@ def test_a_step_inwards_is_the_first_of_all_levels_that_is_inside(
     moved = 0
     for case in range(cases):
         far = 10.0 ** rng.uniform(-14, 2, len(layout.names))[block]
-        v = layout.project_dual(rng.normal(size=size)) + far * rng.normal(size=size)
+        v = layout.project(rng.normal(size=size), dual=True) + far * rng.normal(size=size)
         direction = layout.interior() + 0.6 * (case % 3) * rng.normal(size=size)  # inside of every third
         points = [v + 2.0**power * direction for power in range(-DOUBLINGS, DOUBLINGS, 2)]
         outside = np.array(

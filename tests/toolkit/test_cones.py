@@ -141,7 +141,7 @@ def test_layout_projects_every_block_as_its_own_cone() -> None:
         zero=1, nonneg=2, soc=(3, 1, 3), psd=(2, 3, 2), exp=2, power=((0.3, 0.7), (0.2, 0.3, 0.5)), triangle="upper"
     )
     v = np.random.default_rng(9).standard_normal(layout.size)
-    projected, dual = layout.project(v), layout.project_dual(v)
+    projected, dual = layout.project(v), layout.project(v, dual=True)
     assert layout.size == 1 + 2 + 7 + 12 + 6 + 3 + 4
     cut = layout.slices
     assert projected[0] == 0.0
@@ -156,7 +156,7 @@ def test_layout_projects_every_block_as_its_own_cone() -> None:
     )
     alpha = np.array([[0.2, 0.3, 0.5]])
     np.testing.assert_array_equal(projected[cut["power[1]"]], power.project_power(v[None, cut["power[1]"]], alpha)[0])
-    np.testing.assert_allclose(projected - layout.project_dual(-v), v, atol=1e-15)
+    np.testing.assert_allclose(projected - layout.project(-v, dual=True), v, atol=1e-15)
 
 
 def test_the_distance_is_that_of_the_block_farthest_outside() -> None:

@@ -11,11 +11,19 @@ from numpy.typing import NDArray
 
 from cvxpriv.errors import DataError
 from cvxpriv.mechanisms.disclosure import STATEMENT, disclosure
-from cvxpriv.tables import resampling
+from cvxpriv.tables import information
 from cvxpriv.tables.datasets import heart_failure
-from cvxpriv.tables.information import MEASURES, bayes_accuracy, measure, mutual_information
+from cvxpriv.tables.information import (
+    MEASURES,
+    bayes_accuracy,
+    corrected_interval,
+    measure,
+    mutual_information,
+    percentile_interval,
+    resampled_tables,
+    with_unseen_cells,
+)
 from cvxpriv.tables.joint import JointTable
-from cvxpriv.tables.resampling import corrected_interval, percentile_interval, resampled_tables, with_unseen_cells
 
 COUNTS = [[40, 10, 3], [10, 40, 7]]
 MATRIX = np.array([[0.8, 0.2], [0.2, 0.8], [0.5, 0.5]])
@@ -83,7 +91,7 @@ def test_the_same_seed_gives_the_same_intervals_however_many_replicates_fit_at_o
 ) -> None:
     table = JointTable.from_counts(COUNTS)
     first, other = disclosure(table, MATRIX, seed=3), disclosure(table, MATRIX, seed=4)
-    monkeypatch.setattr(resampling, "CHUNK", 20)
+    monkeypatch.setattr(information, "CHUNK", 20)
     again = disclosure(table, MATRIX, seed=3)
     assert first.frame.equals(again.frame)
     assert first.interval("leakage") != other.interval("leakage")

@@ -155,7 +155,7 @@ def test_members_of_a_cone_and_of_its_dual_have_no_negative_product() -> None:
         members: dict[bool, list[list[Fraction]]] = {True: [], False: []}
         for dual, held in members.items():
             for vector in rng.normal(size=(60, 3)):  # on the boundary but for a few roundings, outside as often as not
-                edge = layout.project_dual(vector) if dual else layout.project(vector)
+                edge = layout.project(vector, dual=True) if dual else layout.project(vector)
                 beside = [Fraction(float(entry)) for entry in edge * (1.0 + 1e-15 * rng.integers(-3, 4, size=3))]
                 held += [beside] if inside(layout, beside, dual) else []
         kept += len(members[True]) * len(members[False])

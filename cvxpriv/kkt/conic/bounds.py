@@ -56,7 +56,7 @@ def lower_bound(program: ConeProgram, x: Array, z: Array, bounds: tuple[Array, A
     if reason := not_convex(program.P):
         return LowerBound(None, f"no certificate: {reason}")
     limits = variable_bounds(program, bounds)
-    inside = program.layout.project_dual(z)
+    inside = program.layout.project(z, dual=True)
     found = _bound(program, x, inside, limits, np.zeros(z.size, dtype=bool))
     if found.value is None:
         flat, fixed = _on_face(program, inside)

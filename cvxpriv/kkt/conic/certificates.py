@@ -68,7 +68,7 @@ def infeasibility(program: ConeProgram, z: Array) -> Certificate:
     if not strength > 0.0:
         return Certificate("infeasible", np.inf, np.inf, 0.0, False)
     z = z / strength
-    repaired = program.layout.project_dual(z)
+    repaired = program.layout.project(z, dual=True)
     pull = float(np.abs(program.A.T @ repaired).sum())
     left = -float(program.b @ repaired)
     radius = 0.0 if left <= 0 else (left / pull if pull > 0 else np.inf)

@@ -83,7 +83,7 @@ def repaired_dual(program: ConeProgram, x: Array, z: Array, free: Flags, fixed: 
         if not cleaned(program, *split(v), plain)[kept].any():
             return split(v)
         moved = onto_equalities(v, target)
-        nearest = layout.project_dual(moved[:rows])
+        nearest = layout.project(moved[:rows], dual=True)
         distance = layout.block_norms(moved[:rows] - nearest)
         if (distance <= rounding_room(layout, moved[:rows])).all():
             return split(moved)

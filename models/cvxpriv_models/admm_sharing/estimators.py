@@ -12,6 +12,7 @@ from cvxpriv.errors import DataError, ModelError
 from cvxpriv.learning.estimators import BinaryLogisticClassifier
 from cvxpriv.learning.labels import LinearFit
 from cvxpriv.learning.schema import PublicSchema, relation_of
+from cvxpriv.numerics.arguments import is_whole
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy import Budget, Plan
 
@@ -186,7 +187,7 @@ def column_groups(groups: object, columns: int, names: list[str] | None) -> list
     >>> [group.tolist() for group in column_groups(2, 5, None)]
     [[0, 1, 2], [3, 4]]
     """
-    if isinstance(groups, (int, np.integer)) and not isinstance(groups, bool):
+    if is_whole(groups):
         if groups < 1:
             raise DataError(f"groups={groups!r} is no number of parties: pass a whole number >= 1, or lists of columns")
         return [np.asarray(part) for part in np.array_split(np.arange(columns), min(int(groups), columns))]
@@ -212,7 +213,7 @@ def _position(column: object, columns: int, names: list[str] | None) -> int:
             known = "X has no column names" if names is None else f"X has {', '.join(names[:10])}"
             raise DataError(f"groups names column {column!r}: {known}")
         return names.index(column)
-    if isinstance(column, bool) or not isinstance(column, (int, np.integer)) or not 0 <= column < columns:
+    if not is_whole(column, 0) or column >= columns:
         raise DataError(f"groups names column {column!r}: pass positions from 0 to {columns - 1}, or names")
     return int(column)
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from cvxpriv.divergences import FDivergence, divergence
 from cvxpriv.errors import ModelError, shown
-from cvxpriv.numerics.arguments import real_number
+from cvxpriv.numerics.arguments import is_whole, real_number
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.joint import JointTable
 
@@ -74,7 +74,7 @@ class Problem:
         if weight <= 0.0:
             raise ModelError(f"beta={beta!r} is not positive: the weight of privacy is a number > 0, for example 0.5")
         symbols = table.p_x.size + 1 if size_u is None else size_u
-        if isinstance(symbols, bool) or not isinstance(symbols, (int, np.integer)) or symbols < 1:
+        if not is_whole(symbols, 1):
             raise ModelError(f"size_u={size_u!r} is no alphabet size: pass a whole number >= 1, or None for |Y| + 1")
         least = real_number(floor, "floor", "the least p(u|y), for example 0 or 1e-3")
         if least < 0.0 or least * symbols > 1.0 + ROUNDING:

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cvxpriv.errors import PrivacyError
+from cvxpriv.numerics.arguments import is_whole
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy import GaussianNoise, Noise, Release, account_ledger
 from cvxpriv.reports.progress import with_bar
@@ -66,7 +67,7 @@ def require_support(support: int | None, features: int) -> None:
     """Refuse a number of columns that there are not."""
     if support is None:
         return
-    whole = isinstance(support, (int, np.integer)) and not isinstance(support, bool)
+    whole = is_whole(support)
     if not (whole and 1 <= support <= features):
         raise PrivacyError(f"support={support!r}: pass a whole number of columns to keep, from 1 to {features}")
 

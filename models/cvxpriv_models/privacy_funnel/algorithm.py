@@ -25,6 +25,7 @@ from cvxpriv.solvers.chain import Solution
 from . import accelerated, closed_form, kkt, multiplier
 from .active_set import newton_on_the_face
 from .blocks import (
+    ROWS,
     Constraints,
     constrained,
     convex_concave,
@@ -33,9 +34,9 @@ from .blocks import (
     mechanism,
     mechanism_and_marginal,
     posterior,
+    rate_parameters,
 )
-from .cells import ROWS, Cells, rate_parameters
-from .problem import Problem
+from .problem import Cells, Problem
 
 #: Default of the largest number of passes per start.
 MAX_ITER = 500

@@ -14,15 +14,16 @@ import cvxpy as cp
 import numpy as np
 
 from cvxpriv.blocks.block import Block
-from cvxpriv.blocks.declaration import Constraint, Declaration
+from cvxpriv.blocks.declaration import Constraint, Declaration, Known
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.solvers.chain import Solution
 
 from . import closed_form
-from .cells import RESOLUTION, Cells, joint_declaration, multiplier, rate_parameters, softmax
-from .problem import Problem
+from .problem import RESOLUTION, Cells, Problem
 
 Constraints = tuple[tuple[str, Constraint], ...]
+RATE = "I(X;Y) >= R"
+ROWS = "sum_j u_ij = p_i"
 
 
 def expectation(problem: Problem) -> Block:
@@ -297,3 +298,44 @@ def constrained(make: Callable[[Problem, bool], Block], problem: Problem, constr
     """Return a block under constraints, which keep all cells; without any, the block of the cells that weigh."""
     block = make(problem, bool(constraints))
     return block.constrained(constraints) if constraints else block
+
+
+def joint_declaration(
+    problem: Problem,
+    alive: Cells,
+    u: cp.Variable,
+    *,
+    objective: cp.Expression,
+    parameters: dict[str, cp.Parameter] | None = None,
+    constraints: dict[str, cp.Constraint] | None = None,
+    variables: dict[str, cp.Variable] | None = None,
+) -> Declaration:
+    """Declare a problem in u: its rows sum to p, (5b), it carries the rate, (5d), and its constraints see P(Y|X)."""
+    log_w = cp.Parameter(alive.count, name="log w")
+    needed = cp.Parameter(name="R^")
+    return Declaration(
+        objective=cp.Minimize(objective),
+        constraints={ROWS: alive.sums(1) @ u == problem.p_x, RATE: log_w @ u >= needed, **(constraints or {})},
+        variables={"u": u, **(variables or {})},
+        parameters={"log w": log_w, "R^": needed, **(parameters or {})},
+        mechanism=alive.expression(u, scale=1.0 / problem.p_x),
+        known=Known.of_table(problem.table),
+    )
+
+
+def rate_parameters(problem: Problem, view: Values, alive: Cells) -> Values:
+    """Return the Parameters of the rate constraint (5d) at one start of the state."""
+    # Raising a w that no mass follows to 1e-18 leaves sum u log w a lower bound of I(X;Y) - H(X).
+    log_w = np.maximum(view["log_w"][alive.mask], 2.0 * np.log(RESOLUTION))
+    return {"log w": log_w, "R^": np.asarray(problem.target)}
+
+
+def multiplier(solution: Solution) -> Array:
+    """Return lambda, the multiplier of the rate constraint."""
+    return np.asarray(np.maximum(np.asarray(solution.duals[RATE], dtype=float), 0.0))
+
+
+def softmax(exponent: Array) -> Array:
+    """Return exp(exponent) with rows scaled to sum to 1, (|X|, |Y|)."""
+    weights = np.exp(exponent - exponent.max(axis=1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))

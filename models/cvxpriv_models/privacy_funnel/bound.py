@@ -28,7 +28,6 @@ from .baselines import quickly_merged
 from .columns import first_columns, mechanism_of, mixed_to_rate, posteriors_of, utility
 from .perfect_privacy import silent_columns
 from .pricing import LARGEST_S, FunnelPricing
-from .pricing_small import solved_at_once
 from .problem import Problem
 
 #: Distances above the rate, in nats, at which the master is solved until the mechanism's own I(X;Y) reaches it; the
@@ -234,7 +233,7 @@ class Prover:
 
     def _at_once(self, rate: float, gap: float, clock: Clock) -> tuple[_Proof, Array] | None:
         """Newton's method from the first columns, proved without column generation; None where that does not do."""
-        if (solved := solved_at_once(self.pricing)) is None:
+        if (solved := self.pricing.solved_at_once()) is None:
             return None
         joint = solved.columns * solved.weights
         mechanism = np.asarray(joint / joint.sum(axis=1, keepdims=True))

@@ -40,6 +40,9 @@ ALIKE = 0.05
 #: Least weight of a column in use: a lighter one leaves no digits to a step.
 LIGHT = 1e-12
 STEPS, SOLVED = 10, 1e-11
+#: Least gain for which a column enters a small program, in nats.
+PAYS = 1e-10
+MOST_PIVOTS, SMALLEST_PIVOT = 200, 1e-11
 
 #: Distance above the rate at which the columns are designed, in nats: they keep the rate after rounding too.
 AHEAD = 2e-14
@@ -238,6 +241,41 @@ def joint_newton(
         nu, lam = nu + step * move[count:-1], lam + step * float(move[-1])
         if not np.isfinite(move).all() or lam <= 0.0:
             return None
+    return None
+
+
+def small_program(costs: Array, rows: Array, right: Array) -> tuple[IntArray, Array, Array] | None:
+    """Solve the program over a few columns; return those in use, their weights, and the multipliers (|X| + 1,).
+
+    A simplex method on a few rows: `Master` would take longer to be set up than this takes to end.
+
+    `costs`, (n,), `rows`, (|X| + 1, n): Those of the columns; the first |X| are single symbols, of entropy 0.
+    `right`, (|X| + 1,): P(X), and the most that the mean entropy of the columns may be.
+    Returns: None where it does not end.
+    """
+    size = len(right)
+    costs = np.append(costs, 0.0)
+    matrix = np.concatenate([rows, np.eye(size)[:, -1:]], axis=1)  # the room that is left below the last row's end
+    basis = np.append(np.arange(size - 1), len(costs) - 1)
+    inverse, weights = np.eye(size), right.copy()
+    for _ in range(MOST_PIVOTS):
+        duals = costs[basis] @ inverse
+        reduced = costs - duals @ matrix
+        enters = int(reduced.argmin())
+        if reduced[enters] >= -PAYS:
+            used = (basis < len(costs) - 1) & (weights > 0.0)
+            return basis[used], weights[used], duals
+        column = inverse @ matrix[:, enters]
+        falling = np.flatnonzero(column > SMALLEST_PIVOT)
+        if not len(falling):
+            return None
+        leaves = int(falling[(weights[falling] / column[falling]).argmin()])
+        inverse[leaves] /= column[leaves]
+        weights[leaves] /= column[leaves]
+        column[leaves] = 0.0
+        inverse -= column[:, None] * inverse[leaves]
+        weights = np.maximum(weights - column * weights[leaves], 0.0)
+        basis[leaves] = enters
     return None
 
 

@@ -47,13 +47,14 @@ SIDES = PRIVATE_AND_PUBLIC
 
 def funnel_facts(run: Run, beside: Beside, bound: FunnelBound | None) -> Facts:
     """Return the facts of a run, of the results beside it, and of the bound that was proved."""
+    summary, outline = _summaries(run)
     return common.mechanism_facts(
         run,
         beside,
         SIDES,
         title="Privacy funnel",
-        summary=_summary(run),
-        outline=_outline(run),
+        summary=summary,
+        outline=outline,
         facts=[*_facts(run, beside), *_gap(run, bound), common.residual(run), *common.effort(run)],
         curve=_curve(run, beside.curve, beside.mechanisms),
         mechanism=_mechanism(run),
@@ -71,20 +72,14 @@ def funnel_facts(run: Run, beside: Beside, bound: FunnelBound | None) -> Facts:
     )
 
 
-def _summary(run: Run) -> str:
+def _summaries(run: Run) -> tuple[str, str]:
+    """Return the summary, and the same without a number of the table."""
     table = run.problem.table
     private, public = ", ".join(table.private.columns), ", ".join(table.public.columns)
     counted = "" if table.records is None else f" It was designed on a table of {table.records:,} records."
-    return (
-        f"A mechanism that releases Y in place of X = {public}, so that Y tells at least "
-        f"{format_number(run.problem.rate)} nats about X and as little as possible about S = {private}.{counted}"
-    )
-
-
-def _outline(run: Run) -> str:
-    """Return the summary without a number of the table."""
-    private, public = (", ".join(side.columns) for side in (run.problem.table.private, run.problem.table.public))
-    return f"A mechanism that releases Y in place of X = {public}, so that Y tells little of S = {private}."
+    what = f"A mechanism that releases Y in place of X = {public}, so that Y tells "
+    rate = f"at least {format_number(run.problem.rate)} nats about X and as little as possible about S = {private}."
+    return f"{what}{rate}{counted}", f"{what}little of S = {private}."
 
 
 def _facts(run: Run, beside: Beside) -> list[Fact]:

@@ -37,14 +37,13 @@ from cvxpriv.tables.joint import JointTable
 from . import algorithm, closed_form, optimum
 from .blocks import Constraints, blocks
 from .bound import FunnelBound, Prover, unsearched
-from .cells import Cells
 from .constrained_bound import ConstrainedBound, bound_under
 from .constrained_start import best, constrained_start, further_starts, refused
 from .curve import band, certified_row, curve_row, lower_envelope
 from .facts import SIDES
 from .perfect_privacy import PerfectPrivacy, perfect_privacy
 from .population import Population, population_interval
-from .problem import RATE_UNITS, Problem, usual_size
+from .problem import RATE_UNITS, Cells, Problem, usual_size
 from .run import FunnelRun, Settings
 from .solving import Passes, best_run, initial
 

@@ -1,7 +1,7 @@
 """The least leakage at a rate in the population that the records come from, and how far the table's own may be from it.
 
 Two intervals. The *bootstrap* solves the funnel again on tables of records drawn anew, and corrects for bias as
-`cvxpriv.tables.resampling` does for other measures of a design; it is approximate. The *finite-sample* interval holds
+`cvxpriv.tables.information` does for other measures of a design; it is approximate. The *finite-sample* interval holds
 with at least its probability for every population on the same symbols: with t the total variation between the table and
 the population, no entropy H(S), H(S|Y), H(X) or H(X|Y) of a mechanism changes by more than t log(k - 1) + h(t) on k
 symbols (Alhejji and Smith 2020), so that with a = 2 (t log(|S| - 1) + h(t)) and b the same for X
@@ -21,16 +21,14 @@ from scipy.special import entr
 
 from cvxpriv.bounds.columns import Clock, Generation, Verified
 from cvxpriv.errors import DataError, ModelError
-from cvxpriv.numerics.arguments import require_seed
+from cvxpriv.numerics.arguments import is_whole, require_seed
 from cvxpriv.numerics.arrays import Array, IntArray
 from cvxpriv.numerics.sizes import of_resampling, require_feasible
-from cvxpriv.tables.information import entropy, mutual_information
+from cvxpriv.tables.information import entropy, hull, mutual_information, resampled_tables
 from cvxpriv.tables.joint import JointTable
-from cvxpriv.tables.resampling import hull, resampled_tables
 
 from .bound import Prover
 from .pricing import FunnelPricing
-from .pricing_small import solved_at_once
 
 #: Nats to which the table and its replicates are solved: far below what records leave open.
 GAP = 1e-5
@@ -89,7 +87,7 @@ def population_interval(
     """
     if table.counts is None:
         raise DataError("table holds no counts: make it with JointTable.from_counts, from_frame or from_csv")
-    if isinstance(replicates, bool) or not isinstance(replicates, (int, np.integer)) or replicates < 20:
+    if not is_whole(replicates, 20):
         raise ModelError(f"replicates={replicates!r}: expected a whole number >= 20; 100 serve")
     if not 0.0 < level < 1.0 or not rate >= 0.0:
         raise ModelError(f"level={level!r}, rate={rate!r}: expected a level between 0 and 1, and a rate >= 0 in nats")
@@ -162,7 +160,7 @@ class _Solver:
         pricing = _Local(joint[:, alive], self.rate)
         if self.rate >= pricing.entropy_x:
             return mutual_information(joint)
-        if (solved := solved_at_once(pricing)) is not None:
+        if (solved := pricing.solved_at_once()) is not None:
             return mutual_information(pricing.p_s_given_x @ (solved.columns * solved.weights))
         columns = pricing.first
         if len(self.columns):

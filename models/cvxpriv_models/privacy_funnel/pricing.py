@@ -24,7 +24,7 @@ from cvxpriv.numerics.arrays import Array, IntArray, parts
 from cvxpriv.numerics.simplex import edge_pairs
 from cvxpriv.tables.information import entropy
 
-from .columns import SMALL_X, Solved, first_columns, joint_newton, on_all_symbols
+from .columns import PAYS, SMALL_X, Solved, first_columns, joint_newton, on_all_symbols, small_program
 from .perfect_privacy import listed_silent
 from .pricing_faces import face_minimum, rounding
 from .pricing_search import FaceFunction, Found, descend, edge_minima, newton, wide_search
@@ -55,6 +55,8 @@ SMALL_MULTIPLIER = 0.2
 #: Largest number of supports of such posteriors that are listed, in half a second.
 MOST_SILENT = 300_000
 EDGES_AT_ONCE = 200_000
+#: Number of small programs after which column generation takes over.
+ROUNDS = 4
 #: A probability P(s|x) below this counts as zero: it changes every entropy by less than 1e-97.
 NEGLIGIBLE = 1e-100
 #: A table whose sum is this near to 1 stays as it is: its marginals are then those that a user computes.
@@ -145,6 +147,35 @@ class FunnelPricing:
         """`split`, and mu >= 0 of the constraints' rows behind."""
         rows = len(self.p_x) + 1
         return *self.split(duals[:rows]), np.maximum(-duals[rows:], 0.0)
+
+    def solved_at_once(self) -> Solved | None:
+        """Columns and multipliers that solve the optimality conditions, and for which no first column pays.
+
+        Where the posteriors of few symbols fill a grid, the best of them are near the best of all. So a program in a
+        few rows and Newton's method usually end the search, and column generation with its solver need not begin.
+        None where X or S has too many symbols, or two, or where that is not reached in a few rounds.
+        """
+        size_s, size_x = self.joint.shape
+        if not (2 < size_x <= SMALL_X and 2 < size_s <= LARGEST_S):
+            return None
+        told = self.entropy_x - self.rate
+        columns, (costs, rows) = self.first, self.rows(self.first)
+        for _ in range(ROUNDS):
+            begun = small_program(costs, rows, np.append(self.p_x, told))
+            if begun is None:
+                return None
+            used, weights, duals = begun
+            active = columns[:, used]
+            lam, nu = self.split(duals)
+            solved = joint_newton(self.p_s_given_x, self.p_x, -told, active, lam, nu, weights)
+            if solved is not None:
+                if self.value(self.first, solved.duals).min() >= -PAYS:
+                    return solved
+                active, duals = np.concatenate([active, solved.columns], axis=1), solved.duals
+            found = self.local_search(duals, active, -PAYS).columns
+            columns = np.concatenate([columns, active, found], axis=1)
+            costs, rows = self.rows(columns)
+        return None
 
     def search(self, duals: Array, active: Array, level: float) -> Priced:
         """Columns below `level`, and better multipliers where they are in sight; of a small X those columns alone."""

@@ -1,11 +1,16 @@
-"""The privacy funnel, PF (1): minimise I(S;Y) over P(Y|X) subject to I(X;Y) >= R."""
+"""The privacy funnel, PF (1): minimise I(S;Y) over P(Y|X) subject to I(X;Y) >= R; and its cells that a solver sees."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
+import cvxpy as cp
 import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.declaration import Constraint
@@ -16,10 +21,14 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.information import mutual_information
 from cvxpriv.tables.joint import JointTable
 
+from .multiplier import FLOOR
+
 RATE_UNITS = ("fraction", "nats", "bits")
 
 #: Distance above H(X) at which a rate still counts as H(X): the rounding of |X| logarithms in another order.
 ROUNDING = 1e-12
+#: Shares below this are not shown to a solver: its answers are no finer.
+RESOLUTION = 1e-9
 
 
 @dataclass(frozen=True)
@@ -87,6 +96,74 @@ def _rate_in_nats(rate: float, unit: str, entropy_x: float) -> float:
             f"{nats - entropy_x:.1e}: choose {remedy}"
         )
     return min(nats, entropy_x)
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Some cells of a (rows, columns) table, as one vector in C order.
+
+    `mask`: (rows, columns).
+    """
+
+    mask: npt.NDArray[np.bool_]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Cells) and np.array_equal(self.mask, other.mask)
+
+    def __hash__(self) -> int:
+        return hash((self.mask.shape, self.mask.tobytes()))
+
+    @property
+    def count(self) -> int:
+        """Number of cells."""
+        return int(self.mask.sum())
+
+    @cached_property
+    def index(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """Row and column of each cell."""
+        rows, columns = np.nonzero(self.mask)
+        return rows, columns
+
+    @cached_property
+    def columns(self) -> npt.NDArray[np.intp]:
+        """The columns that have a cell."""
+        return np.flatnonzero(self.mask.any(axis=0))
+
+    def sums(self, axis: int, weight: Array | None = None) -> sp.csr_array:
+        """Return the matrix that sums a vector of cells along an axis, for each row, or each column that has a cell.
+
+        `weight`: A factor for each cell.
+        """
+        along: Any = self.index[1 - axis]
+        weight = np.ones(self.count) if weight is None else weight
+        shape = self.mask.shape[1 - axis], self.count
+        sums = sp.csr_array((weight, (along, np.arange(self.count))), shape=shape)
+        return sums if axis else sums[self.columns]
+
+    def normalised(self, values: Array, *, axis: int, to: Array | float = 1.0) -> Array:
+        """Scale a vector of cells so that its sums along `axis` are `to`; values below zero become tiny first.
+
+        `axis` is the one summed over: 0 gives columns a sum, 1 gives rows one.
+        """
+        along = self.index[1 - axis]
+        kept = np.maximum(values, RESOLUTION**2)
+        totals = np.bincount(along, weights=kept, minlength=self.mask.shape[1 - axis])
+        return np.asarray(kept * (to / np.where(totals > 0.0, totals, 1.0))[along])
+
+    def log_spread(self, values: Array) -> Array:
+        """Return the log of the table, (rows, columns), whose other cells are at `FLOOR`."""
+        table = np.full(self.mask.shape, FLOOR)
+        table[self.mask] = np.maximum(np.log(values), FLOOR)
+        return table
+
+    def expression(self, vector: cp.Expression, scale: Array) -> cp.Expression:
+        """Return the table as a cvxpy expression, (rows, columns), each row times its scale."""
+        rows, columns = self.index
+        spread = sp.csr_array(
+            (scale[rows], (rows * self.mask.shape[1] + columns, np.arange(self.count))),
+            shape=(self.mask.size, self.count),
+        )
+        return cp.reshape(spread @ vector, self.mask.shape, order="C")
 
 
 #: Kinds of constraints that treat all outputs alike, and allow any number of them.

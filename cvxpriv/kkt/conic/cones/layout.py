@@ -98,17 +98,17 @@ class ConeLayout:
         """Name of each block, such as ``exp[3]``."""
         return tuple(f"{kind}[{number}]" for kind, number, _ in self._sizes())
 
-    @cached_property
+    @property
     def slices(self) -> dict[str, slice]:
         """Place of each block in ``s``."""
-        ends = np.cumsum([size for _, _, size in self._sizes()])
-        sizes = [size for _, _, size in self._sizes()]
-        return {name: slice(int(end) - size, int(end)) for name, end, size in zip(self.names, ends, sizes, strict=True)}
+        ends = [*self.starts[1:], self.size]
+        return {name: slice(int(a), int(b)) for name, a, b in zip(self.names, self.starts, ends, strict=False)}
 
     @cached_property
     def starts(self) -> np.ndarray:
         """First entry of each block."""
-        return np.array([piece.start for piece in self.slices.values()], dtype=int)
+        sizes = np.array([size for _, _, size in self._sizes()], dtype=int)
+        return np.asarray(np.cumsum(sizes) - sizes)
 
     @cached_property
     def families(self) -> tuple[Family, ...]:
@@ -141,7 +141,8 @@ class ConeLayout:
         }
         return Family(kind, numbers, rows, *pairs[kind])
 
-    def _apply(self, v: Array, dual: bool) -> Array:
+    def project(self, v: Array, dual: bool = False) -> Array:
+        """Return the nearest point of the product cone, or of its dual, to ``v`` (size,)."""
         v = np.asarray(v, dtype=float).ravel()
         if v.size != self.size:
             raise ModelError(f"the point has {v.size} entries, the cones {self.size}: pass one entry for each row")
@@ -149,14 +150,6 @@ class ConeLayout:
         for family in self.families:
             projected[family.rows] = (family.project_dual if dual else family.project)(v[family.rows])
         return projected
-
-    def project(self, v: Array) -> Array:
-        """Return the nearest point of the product cone to ``v`` (size,)."""
-        return self._apply(v, dual=False)
-
-    def project_dual(self, v: Array) -> Array:
-        """Return the nearest point of the dual cone to ``v`` (size,)."""
-        return self._apply(v, dual=True)
 
     def interior(self) -> Array:
         """Return a point inside the cone and its dual, of ordinary size; zero on the rows of equalities."""
@@ -191,7 +184,7 @@ class ConeLayout:
         v = np.asarray(v, dtype=float).ravel()
         if not np.isfinite(v).all():
             return np.full(len(self.names), np.inf)
-        return self.block_norms(v - self._apply(v, dual))
+        return self.block_norms(v - self.project(v, dual))
 
     def distance(self, v: Array) -> float:
         """Return the largest distance of a block of ``v`` to its cone."""
