@@ -19,11 +19,12 @@ from cvxpriv.cli.options import (
     introduction_of,
     made,
     on_the_command_line,
+    packed,
     solvers_option,
     taken,
 )
 from cvxpriv.cli.results import Results, endings, finish
-from cvxpriv.cli.table_options import TableNoise, TableOptions, noise_options, table_options, title_of
+from cvxpriv.cli.table_options import TableNoise, TableOptions, table_options, title_of
 from cvxpriv.cli.terminal import Terminal, certified, watched, watching
 from cvxpriv.constraints import FORMS, ReadyConstraint, parse
 from cvxpriv.mechanisms.disclosure import Disclosure, disclosure
@@ -102,7 +103,7 @@ def design_command(kind: Kind) -> click.Command:
     options = [
         click.argument("source", metavar="TABLE"),
         table_options(kind.sides),
-        noise_options(),
+        packed("noise", TableNoise, on_the_command_line(TableNoise)),
         *map(click_option, posed),
         CONSTRAINT,
         *map(click_option, solved),

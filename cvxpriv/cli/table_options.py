@@ -225,8 +225,3 @@ class TableNoise:
                 raise DataError(f"--domain={text!r}: expected COLUMN=VALUE,VALUE once for each column, or table")
             found[column] = names_in(values)
         return found
-
-
-def noise_options() -> Callable[[Any], Any]:
-    """Give a command the options for noise in its table; it gets them as one `TableNoise`, ``noise``."""
-    return packed("noise", TableNoise, on_the_command_line(TableNoise))

@@ -97,15 +97,10 @@ class Flat:
         return self.coordinates.size
 
     @cached_property
-    def levels(self) -> tuple[tuple[Atom, ...], ...]:
-        """Atoms by their depth of nesting."""
-        depth = 1 + max((atom.level for atom in self.atoms), default=-1)
-        return tuple(tuple(atom for atom in self.atoms if atom.level == k) for k in range(depth))
-
-    @cached_property
     def grouped(self) -> tuple[tuple[tuple[Group, ...], tuple[Atom, ...]], ...]:
-        """The elementwise atoms of each level by kind, and its other atoms one by one."""
-        return tuple(_grouped(atoms) for atoms in self.levels)
+        """The elementwise atoms of each depth of nesting by kind, and its other atoms one by one."""
+        depth = 1 + max((atom.level for atom in self.atoms), default=-1)
+        return tuple(_grouped([atom for atom in self.atoms if atom.level == k]) for k in range(depth))
 
     def state(self, x: Array) -> State:
         """Evaluate everything at a point."""

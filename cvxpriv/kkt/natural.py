@@ -193,7 +193,10 @@ def proximal_steps(parts: Parts, frozen: Array, below: Array, above: Array, floo
     `below`, `above`, (n,): Room of each coordinate downwards (at most 0) and upwards.
     `push`: Slope that replaces the Lagrangian's at the point: it measures a coordinate's response to a slope.
     """
-    size = np.abs(frozen) + _sizes(parts, frozen.size, floor)
+    size = np.abs(frozen)  # of the terms' slopes along each coordinate, of which rounding is a part
+    for term in parts.terms:
+        sides = (np.where(np.isfinite(one), np.abs(one), 0.0) for one in term.slopes(np.zeros(frozen.size), floor))
+        size += np.bincount(term.coordinate, np.maximum(*sides), minlength=frozen.size)
     parts, frozen = _joined(parts, frozen)
     low, high = slopes(parts, frozen, np.zeros(frozen.size), floor)
     offset = np.zeros(frozen.size)
@@ -213,7 +216,11 @@ def proximal_steps(parts: Parts, frozen: Array, below: Array, above: Array, floo
         below_, above_ = slopes(parts, frozen, step, floor)
         return np.where(direction < 0, -(below_ + offset + step), above_ + offset + step)
 
-    return direction * _first_not_negative(left, reach, size + np.abs(offset), _kinks(parts, direction))
+    nearest = np.full(direction.size, np.inf)  # kink in each coordinate's direction
+    for coordinate, signed in kinks_of(parts.terms):
+        distance = signed * direction[coordinate]
+        np.minimum.at(nearest, coordinate, np.where(distance > 0.0, distance, np.inf))
+    return direction * _first_not_negative(left, reach, size + np.abs(offset), nearest)
 
 
 def _joined(parts: Parts, frozen: Array) -> tuple[Parts, Array]:
@@ -237,24 +244,6 @@ def kinks_of(terms: Iterable[Term]) -> Iterator[tuple[np.ndarray, Array]]:
             apart, closing = (value - others[0][0], tilt - others[0][1]) if others else (value, tilt)
             with np.errstate(all="ignore"):
                 yield term.coordinate, -apart / closing
-
-
-def _kinks(parts: Parts, direction: Array) -> Array:
-    """Return each coordinate's distance to its nearest kink in its direction; inf where there is none."""
-    nearest = np.full(direction.size, np.inf)
-    for coordinate, signed in kinks_of(parts.terms):
-        distance = signed * direction[coordinate]
-        np.minimum.at(nearest, coordinate, np.where(distance > 0.0, distance, np.inf))
-    return nearest
-
-
-def _sizes(parts: Parts, count: int, floor: float) -> Array:
-    """Return the sum of the sizes of the terms' slopes along each coordinate, of which rounding is a part."""
-    total = np.zeros(count)
-    for term in parts.terms:
-        sides = (np.where(np.isfinite(one), np.abs(one), 0.0) for one in term.slopes(np.zeros(count), floor))
-        total += np.bincount(term.coordinate, np.maximum(*sides), minlength=count)
-    return total
 
 
 def _first_not_negative(left: Callable[[Array], Array], reach: Array, size: Array, kinks: Array) -> Array:

@@ -155,7 +155,13 @@ def column_utility(
     found = []
     for column in inputs.columns:
         values, sums = statistics_of(inputs, [column])
-        joint = sums * prior
+        joint, within = sums * prior, np.array(np.nan)
+        if rows and isinstance(stated, Stated):
+            low, high = stated.intervals(sums)
+            within = (high - low) / 2
+        elif rows:
+            from_rows = half_widths(matrix, prior, sums, rows)
+            within = from_rows if stated is None else np.minimum(from_rows, stated.half_widths(sums))
         found.append(
             {
                 "column": column,
@@ -165,22 +171,10 @@ def column_utility(
                 "guess_y": float((joint @ matrix).max(axis=0).sum()),
                 "guess_x": 1.0,
                 "row_worth": worth(matrix, prior, sums),
-                "within": _half_width(stated, matrix, prior, sums, rows),
+                "within": float(within.max()),
             }
         )
     return pd.DataFrame(found)
-
-
-def _half_width(
-    stated: Stated | NoisyCounts | None, matrix: Array, prior: Array, statistics: Array, rows: int
-) -> float:
-    if not rows:
-        return float("nan")
-    if isinstance(stated, Stated):
-        low, high = stated.intervals(statistics)
-        return float((high - low).max()) / 2
-    from_rows = half_widths(matrix, prior, statistics, rows)
-    return float((from_rows if stated is None else np.minimum(from_rows, stated.half_widths(statistics))).max())
 
 
 def private_columns(table: JointTable, matrix: Array) -> pd.DataFrame:

@@ -98,11 +98,6 @@ class Reveals:
         missed = _missed(constraint, more / more.sum(axis=1, keepdims=True), known)
         return missed is not None and missed > FIGURE
 
-    @property
-    def leakage(self) -> float | None:
-        """The leakage in nats, where the file says it."""
-        return self.figures.get("leakage")
-
     def deviation(self, table: JointTable) -> float:
         """Return by how much a table misses the equalities at most: 0 where the mechanism determines them.
 
@@ -189,7 +184,7 @@ class Reveals:
         return tuple(filter(None, [*found, end]))
 
     def _equalities(self) -> str:
-        count, leakage = len(self.equalities), self.leakage
+        count, leakage = len(self.equalities), self.figures.get("leakage")
         if not count:
             return "The output does not depend on X, so the matrix determines no equality."
         what = f"{count} linear {'equality' if count == 1 else 'equalities'}"

@@ -48,7 +48,7 @@ def render(facts: Facts) -> str:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(grid=grid, paragraphs=_paragraphs, marked=_marked)
     promised = [Section(facts.promised, "\n\n".join(facts.promises))] if facts.promises else []
-    sections = [*promised, *facts.sections, *_every_fact(facts), *_settings(facts)]
+    sections = [*promised, *facts.sections, *_listed(facts)]
     sorts = any(table.sortable for part in sections for table in part.tables)
     slides = any(part.slider is not None for part in sections)
     parts = [_template(name) for name, needed in (("sort.js", sorts), ("slide.js", slides)) if needed]
@@ -83,26 +83,21 @@ def _marked(text: str) -> str:
     return Markup(re.sub(r"`([^`\n]+)`", r"<code>\1</code>", str(escape(text))))
 
 
-def _every_fact(facts: Facts) -> list[Section]:
-    if not any(fact.sentence for fact in facts.facts):
-        return []
-    columns = {
+def _listed(facts: Facts) -> list[Section]:
+    """Return every figure with its sentence, if any has one, and the settings."""
+    told, every = [fact for fact in facts.facts if fact.sentence], [*facts.about, *facts.settings]
+    figures = {
         "fact": [fact.title for fact in facts.facts],
         "value": [_valued(fact) for fact in facts.facts],
         "compared": [fact.remark for fact in facts.facts],
         "what it says": [fact.sentence for fact in facts.facts],
     }
-    return _tabled("Every figure", columns)
-
-
-def _settings(facts: Facts) -> list[Section]:
-    every = [*facts.about, *facts.settings]
-    columns = {
+    settings = {
         "setting": [fact.title for fact in every],
         "value": [f"{_valued(fact)} ({fact.detail})" if fact.detail else _valued(fact) for fact in every],
         "what it is": [fact.sentence for fact in every],
     }
-    return _tabled("Settings", columns)
+    return [*(_tabled("Every figure", figures) if told else []), *_tabled("Settings", settings)]
 
 
 def _valued(fact: Fact) -> str:

@@ -114,7 +114,11 @@ class Alphabet:
         """
         columns = listed(columns, "columns")
         require_columns(frame, columns, "columns")
-        seen = _seen_rows(occurs, len(frame))
+        seen = np.ones(len(frame), dtype=bool) if occurs is None else as_array(occurs, "occurs")
+        if seen.dtype != np.bool_ or seen.shape != (len(frame),) or np.ma.is_masked(occurs):
+            raise DataError(
+                f"occurs={shown(occurs)} is not {len(frame):,} truth values: pass one for each row of the table"
+            )
         encoded = [encode_column(frame, column) for column in columns]
         sizes = [len(levels) for _, levels in encoded]
         if keep_unseen:
@@ -203,19 +207,6 @@ class Alphabet:
         if len(self.columns) == 1:
             return pd.Index([row[0] for row in self.symbols], name=self.columns[0])
         return pd.MultiIndex.from_tuples(self.symbols, names=self.columns)
-
-
-def _seen_rows(occurs: object, rows: int) -> NDArray[np.bool_]:
-    """Return which rows count as seen.
-
-    Raises DataError: Anything else than one truth value for each row.
-    """
-    if occurs is None:
-        return np.ones(rows, dtype=bool)
-    seen = as_array(occurs, "occurs")
-    if seen.dtype != np.bool_ or seen.shape != (rows,) or np.ma.is_masked(occurs):
-        raise DataError(f"occurs={shown(occurs)} is not {rows:,} truth values: pass one for each row of the table")
-    return seen
 
 
 def _distinct_rows(columns: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -200,7 +200,11 @@ def joint_newton(
     `told`: R - H(X): what sum u log pi has to be, nats.
     `active`: The columns in use, ``(|X|, k)``; `lam`, `nu` are their multipliers, and `weights` theirs, if known.
     """
-    u = _merged(active, _weights(active, p_x, told) if weights is None else weights)
+    if weights is None:  # those that make P(X) of the active columns
+        weights = np.linalg.lstsq(np.vstack([active, entropy(active, axis=0)]), np.append(p_x, -told), rcond=None)[0]
+        if not np.abs(active @ weights - p_x).max() <= ALIKE:
+            return None
+    u = _merged(active, weights)
     if u is None or lam <= 0.0:
         return None
     rows, columns = np.nonzero(u)
@@ -277,13 +281,6 @@ def small_program(costs: Array, rows: Array, right: Array) -> tuple[IntArray, Ar
         weights = np.maximum(weights - column * weights[leaves], 0.0)
         basis[leaves] = enters
     return None
-
-
-def _weights(active: Array, p_x: Array, told: float) -> Array:
-    """The weights that make P(X) of the active columns; zeros where none do."""
-    rows = np.vstack([active, entropy(active, axis=0)])
-    weights = np.linalg.lstsq(rows, np.append(p_x, -told), rcond=None)[0]
-    return np.asarray(weights if np.abs(active @ weights - p_x).max() <= ALIKE else np.zeros_like(weights))
 
 
 def _merged(active: Array, weights: Array) -> Array | None:

@@ -48,6 +48,12 @@ SIDES = PRIVATE_AND_PUBLIC
 def funnel_facts(run: Run, beside: Beside, bound: FunnelBound | None) -> Facts:
     """Return the facts of a run, of the results beside it, and of the bound that was proved."""
     summary, outline = _summaries(run)
+    rows, columns = run.mechanism.shape
+    caption = (
+        "Each row is a public symbol and says with which probability it is released as which output. Symbols that "
+        "share a column cannot be told apart by it."
+    )
+    shown = common.heatmap(run.mechanism, run.problem.table, SIDES, caption)
     return common.mechanism_facts(
         run,
         beside,
@@ -57,7 +63,9 @@ def funnel_facts(run: Run, beside: Beside, bound: FunnelBound | None) -> Facts:
         outline=outline,
         facts=[*_facts(run, beside), *_gap(run, bound), common.residual(run), *common.effort(run)],
         curve=_curve(run, beside.curve, beside.mechanisms),
-        mechanism=_mechanism(run),
+        mechanism=Section(
+            "The mechanism P(Y|X)", f"{counted(rows, 'public symbol')}, {counted(columns, 'output')}.", **shown
+        ),
         disclosed=(
             "What a release discloses",
             "An adversary's best accuracy is the chance to name S right, knowing the table and nothing else, Y, or X.",
@@ -243,16 +251,6 @@ def _curve_figure(run: Run, curve: pd.DataFrame) -> Figure:
         chosen=point,
         lower="lower" if curve["lower"].notna().all() else None,
     )
-
-
-def _mechanism(run: Run) -> Section:
-    rows, columns = run.mechanism.shape
-    caption = (
-        "Each row is a public symbol and says with which probability it is released as which output. Symbols that "
-        "share a column cannot be told apart by it."
-    )
-    shown = common.heatmap(run.mechanism, run.problem.table, SIDES, caption)
-    return Section("The mechanism P(Y|X)", f"{counted(rows, 'public symbol')}, {counted(columns, 'output')}.", **shown)
 
 
 #: Largest number of cells of a table whose page resamples it, and the replicates; Python has no such limit.
