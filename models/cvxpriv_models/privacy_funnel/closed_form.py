@@ -64,7 +64,7 @@ def expectation(log_u: Array, s: Array) -> Array:
     """
     # Each column is scaled by its largest cell: q does not change, and a dead column does not underflow.
     phi: Array = log_u - log_u.max(axis=-2, keepdims=True)
-    phi -= s.T @ _safe_log(s @ np.exp(phi))
+    phi -= s.T @ np.log(np.maximum(s @ np.exp(phi), _TINY))
     return phi
 
 
@@ -123,8 +123,8 @@ def iteration(state: State, p: Array, s: Array, target: float) -> State:
     rows = rows_at_root(base, state["log_w"], p, target, ahead, _heavy(state["log_u"]))
     joint = (s * (_RAISED * rows.share[:, None, :])) @ rows.weights
     joint /= _RAISED
-    mass = joint.sum(axis=-2)
-    log_u, log_r, share = rows.logits, _safe_log(mass), joint / np.maximum(mass, _TINY)[:, None, :]
+    mass = np.maximum(joint.sum(axis=-2), _TINY)
+    log_u, log_r, share = rows.logits, np.log(mass), joint / mass[:, None, :]
     log_w = rows.weights
     np.copyto(log_w, log_r[:, None, :])
     np.subtract(log_u, log_w, out=log_w)
@@ -134,7 +134,7 @@ def iteration(state: State, p: Array, s: Array, target: float) -> State:
         log_r[start, column] = np.log(np.exp(cells).sum(axis=-1))
         log_w[start, :, column] = cells - log_r[start, column, None]
         share[start, :, column] = np.exp(log_w[start, :, column]) @ s.T
-    bound = np.matmul(s.T, _safe_log(share), out=base)
+    bound = np.matmul(s.T, np.log(np.maximum(share, _TINY)), out=base)
     return {
         **state,
         "log_u": log_u,
@@ -153,10 +153,6 @@ def _heavy(log_u: Array) -> list[IntArray] | None:
     found, most = [np.flatnonzero(one > _LIGHT) for one in log_u], _FEW * log_u[0].size
     few = [cells if len(cells) < most else cells[:0] for cells in found]
     return few if any(map(len, few)) else None
-
-
-def _safe_log(mass: Array) -> Array:
-    return np.asarray(np.log(np.maximum(mass, _TINY)))
 
 
 class Descent(NamedTuple):
