@@ -45,6 +45,10 @@ def _make_room(kept: dict[Any, Any]) -> None:
         del kept[next(iter(kept))]
 
 
+def _one_structure(view: Values) -> Hashable:
+    return ()
+
+
 @door
 @dataclass(frozen=True)
 class Block:
@@ -93,7 +97,7 @@ class Block:
     repair: Callable[[Values, Values], Values]
     write: Callable[[Solution, Values], Values]
     direct: Callable[[Values], Values] | None = None
-    structure: Callable[[Values], Hashable] = lambda view: ()
+    structure: Callable[[Values], Hashable] = _one_structure
     constraints: tuple[tuple[str, Constraint], ...] = ()
     refinement: Refinement | None = None
     _programs: dict[Hashable, FastProblem | str | None] = field(

@@ -176,7 +176,10 @@ def rows_of(
         alone = _alone(answers, context, tolerances)
     if case.mixed is not None:
         alone = [unproven(verdict, answer) for verdict, answer in zip(alone, answers, strict=True)]
-    if _beyond_doubt(answers, alone, context, tolerances):
+    pairs = zip(answers, alone, strict=True)
+    # Nothing is to settle where all agree, bounds prove every answer, and one meets every constraint.
+    agree = all(one.verdict == "agrees" and context.certified(answer, tolerances.agree) for answer, one in pairs)
+    if agree and min((answer.infeasibility for answer in answers), default=0.0) <= SEEN:
         verdicts = alone
     else:
         verdicts = settle(answers, alone, maximise, tolerances, proofs, context)
@@ -193,15 +196,6 @@ def _alone(answers: Sequence[Answer], context: Context, tolerances: Tolerances) 
         else judge(answer, context, tolerances)
         for answer in answers
     ]
-
-
-def _beyond_doubt(
-    answers: Sequence[Answer], verdicts: Sequence[Verdict], context: Context, tolerances: Tolerances
-) -> bool:
-    """Return whether there is nothing to settle: bounds prove every answer, and one meets every constraint."""
-    agree = all(verdict.verdict == "agrees" for verdict in verdicts)
-    proven = all(context.certified(answer, tolerances.agree) for answer in answers)
-    return agree and proven and min((answer.infeasibility for answer in answers), default=0.0) <= SEEN
 
 
 def _row(case: Case, answer: Answer, context: Context, reference: Values, verdict: Verdict) -> dict[str, Any]:

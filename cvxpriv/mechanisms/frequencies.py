@@ -156,8 +156,8 @@ def column_utility(
     for column in inputs.columns:
         values, sums = statistics_of(inputs, [column])
         joint, within = sums * prior, np.array(np.nan)
-        if rows and isinstance(stated, Stated):
-            low, high = stated.intervals(sums)
+        if isinstance(stated, Stated):
+            low, high = stated.intervals(sums) if rows else (within, within)
             within = (high - low) / 2
         elif rows:
             from_rows = half_widths(matrix, prior, sums, rows)
