@@ -200,6 +200,19 @@ def test_a_search_under_costs_that_bend_begins_and_is_cut_near_the_optimum() -> 
     assert -found.value <= BEST_OF_RENYI <= -bound < 1.2 * BEST_OF_RENYI
 
 
+@pytest.mark.parametrize("seed", [1, 3, *(pytest.param(one, marks=pytest.mark.slow) for one in (2, 4, 7, 9, 10, 11))])
+def test_an_input_of_a_mass_within_the_tolerance_of_a_linear_program_leaves_the_bound_tight(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    table = random.dirichlet(np.ones(12)).reshape(3, 4)
+    table[:, seed % 4] *= 10.0 ** -random.uniform(11.0, 15.0)
+    table /= table.sum()
+    rule = constraints.maximal_leakage(float(random.uniform(0.1, 0.5)))
+    problem = Problem.of(table, 0.1)
+    found = bound(problem, constraints=(("rule", rule),), gap=1e-3)
+    assert (found.reason, found.left_out) == ("", {})
+    assert rule.excess(found.mechanism, Known.of_table(problem.table)) <= 0.0
+
+
 @pytest.mark.parametrize("which", [3, 4, 5, 10])
 def test_the_sum_of_costs_that_bend_is_what_the_constraint_measures(which: int) -> None:
     cost = PricedConstraints.of(PROBLEM, (("asked", EVERY[which][0]),)).bent[0].values

@@ -19,6 +19,8 @@ from .smoothed_master import starting_shares
 DEAR = 1e6
 #: Error of sums of P_Y, at most.
 ROUNDING = 1e-12
+#: Mass below which a row of P_Y is loose, up to it.
+LIGHT = 1e-9
 #: Share of P_Y in the first columns; further ones where costs bend, which cost the more the farther they are from it.
 SHARED, SHARES = 1e-3, (0.3, 0.6, 0.8, 0.9, 0.95)
 
@@ -99,11 +101,11 @@ class SummedColumns:
         return np.hstack(found) if found else np.zeros((len(x), 0))
 
     def master(self) -> Master:
-        """The master program without columns."""
-        return Master(
-            np.concatenate([self.plain.p_y, np.full(len(self.upper), -np.inf)]),
-            np.concatenate([self.plain.p_y, self.upper]),
-        )
+        """The master program without columns; rows of hardly any mass are within HiGHS's tolerances, and loose."""
+        p_y, none = self.plain.p_y, np.full(len(self.upper), -np.inf)
+        light = p_y < LIGHT
+        least, most = np.where(light, 0.0, p_y), np.where(light, LIGHT, p_y)
+        return Master(np.concatenate([least, none]), np.concatenate([most, self.upper]))
 
     def first_columns(self) -> Array:
         """P_Y and single symbols in every class, and what fills the rows before there are better columns, (., n)."""
@@ -122,6 +124,7 @@ class SummedColumns:
                 x = np.vstack([x, *((1.0 - share) * far + share * prior for share in SHARES)])
             x = self.kept(c, x[self.obeying(x)])
             x = x[self.plain.gain(x) > -DEAR * max(self.plain.beta, 1.0)]
+            x = x[(self.sums(np.full(len(x), c), x) < DEAR).all(axis=1)]
             found.append(np.vstack([np.full(len(x), float(c)), x.T]))
         return np.concatenate(found, axis=1)
 

@@ -17,6 +17,7 @@ from .joint import joint as joint_block
 from .priced_constraints import PricedConstraints, pricing_of
 from .problem import Problem
 from .starts import initial_state
+from .summed_columns import LIGHT
 from .summed_pricing import SummedPricing
 
 #: Runs of column generation; the gap of the first, in nats, which learns how large the optimum is.
@@ -115,7 +116,11 @@ def _mechanism(problem: Problem, pricing: SummedPricing, found: Generated) -> Ar
     x, weights, asked = found.columns[1:].T, found.weights, pricing.asked
     known = Known.of_table(problem.table)
     if not asked.named:
-        return inside(_rows(x.T * weights), asked.counted, known)
+        found_rows = _rows(x.T * weights)
+        light = (
+            problem.p_y[:, None] < LIGHT
+        )  # the master's rows are loose there: what keeps the others keeps their mean
+        return inside(np.where(light, problem.p_y @ found_rows, found_rows), asked.counted, known)
     placed_by_class = _rows(placed(x, weights, found.columns[0].astype(int), pricing.classes))
     price, barred = np.zeros(placed_by_class.shape), asked.forbidden
     for (matrix, _), multiplier in zip(asked.distortions, pricing.split(found.duals)[1], strict=False):
