@@ -55,7 +55,7 @@ def curves(p_sx: np.ndarray, fast: bool) -> dict[str, pd.DataFrame]:
     return {
         "optimum": funnel.curve(fractions, certified=True, gap=1e-8),
         "AEM": funnel.curve(fractions, method="aem", starts=10 if fast else 30).drop(columns="lower"),
-        "DRS": as_frame(splitting),
+        "DRS": as_frame(splitting).round(6).drop_duplicates(),  # many end at 0 or H(X), apart by rounding alone
         "greedy merging": as_frame(merging),
     }
 
