@@ -49,6 +49,16 @@ def uniform_starts(count: int, seed: int = 0, size_u: int = SIZE_U) -> np.ndarra
     return np.asarray(FLOOR + (1.0 - size_u * FLOOR) * rows)
 
 
+def climb(model: InferenceAsService, limit: int, **options: Any) -> Line:
+    """Return the iterations up to a limit, and F of a solve from the first start; one that has ended stays at its last.
+
+    The end is drawn on, because rounding decides at which iteration a climb that goes no further ends.
+    """
+    history = model.solve(init=uniform_starts(1), max_iter=limit, **options).history
+    found = history["objective"].dropna().to_numpy()
+    return np.arange(1, limit + 1), np.pad(found, (0, limit - len(found)), mode="edge")
+
+
 def arguments(description: str | None) -> Namespace:
     """Read --fast and --out."""
     parser = ArgumentParser(description=description, formatter_class=RawDescriptionHelpFormatter)
