@@ -35,7 +35,7 @@ def test_no_verdict_on_a_small_problem_is_false(name: str) -> None:
 def test_what_is_beyond_doubt_is_not_changed_by_settling_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     told = ["solver", "verdict", "known_by"]
     usual = crosscheck(SMALL[name][0]()).table[told]
-    monkeypatch.setattr(task, "_beyond_doubt", lambda *_: False)
+    monkeypatch.setattr(task, "SEEN", -1.0)  # no answer is beyond doubt
     assert crosscheck(SMALL[name][0]()).table[told].equals(usual)
 
 
