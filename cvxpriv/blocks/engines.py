@@ -18,7 +18,7 @@ from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.errors import Disagreement, ModelError, shown, suggest
 from cvxpriv.numerics.arrays import Values, single, stack, starts_in
 from cvxpriv.numerics.doors import door
-from cvxpriv.numerics.sizes import late, now, until
+from cvxpriv.numerics.sizes import OutOfTime, late, now, until
 from cvxpriv.solvers.place import Elsewhere
 from cvxpriv.solvers.registry import DEFAULT_CHAIN, fallback_chain, solver_spec
 
@@ -86,10 +86,15 @@ class DCP:
     elsewhere: Elsewhere | None = None
 
     def solve(self, block: Block, state: Values) -> Outcome:
-        """See `Engine.solve`; raises SolverFailure when no solver of the chain answers."""
-        begun = time.perf_counter()
+        """See `Engine.solve`; raises SolverFailure when no solver of the chain answers.
+
+        It raises OutOfTime where the deadline passes between two starts.
+        """
+        begun, ahead = time.perf_counter(), not late()
         written, solutions = [], []
         for start in range(starts_in(state)):
+            if start and ahead and late():
+                raise OutOfTime
             solve = block.solve if self.elsewhere is None else partial(self.elsewhere.solve, block)
             values, solution = solve(
                 single(state, start), solver=self.solvers, tolerance=self.tolerance, fast=self.fast

@@ -232,6 +232,10 @@ def now() -> float:
 _end: ContextVar[float] = ContextVar("end", default=math.inf)
 
 
+class OutOfTime(Exception):
+    """The moment of `until` passed within a pass: its loop drops the pass, and ends with the last whole one."""
+
+
 def late() -> bool:
     """Return whether the moment of `until` has passed: a long step then ends with its results so far."""
     return now() >= _end.get()

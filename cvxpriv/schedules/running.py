@@ -14,7 +14,7 @@ from cvxpriv.errors import Disagreement, ModelError, PrivacyError
 from cvxpriv.numerics.arguments import require_workers
 from cvxpriv.numerics.arrays import Array, Values, put, starts_in, take
 from cvxpriv.numerics.doors import door
-from cvxpriv.numerics.sizes import in_time
+from cvxpriv.numerics.sizes import OutOfTime, in_time
 from cvxpriv.reports.progress import track
 from cvxpriv.schedules.history import Context, LoopReport
 from cvxpriv.schedules.steps import AnyStep, Draw, Loop, Parallel, Public, Sweep, Update, parts_of
@@ -39,7 +39,11 @@ def run(step: AnyStep, state: Values, context: Context) -> dict[str, Array]:
     if context.released is not None or any(isinstance(part, Draw) and not part.flawed for part in parts):
         known = (part.released for part in parts if isinstance(part, Public))
         context.released = (context.released or frozenset()).union(*known)
-    return _run(step, state, context)
+    try:
+        return _run(step, state, context)
+    except OutOfTime:
+        context.look_at_the_clock()
+        return dict(state)
 
 
 def _run(step: AnyStep, state: Values, context: Context) -> dict[str, Array]:
@@ -68,11 +72,25 @@ def _run_parallel(parallel: Parallel, state: Values, context: Context) -> dict[s
     for part in parallel.steps:
         context.released = before
         done = _run(part, state, context)
+        if part is not parallel.steps[-1]:
+            _look_at_the_clock(context)
         after.update({name: done[name] for name in part.writes})
         if released is not None and context.released is not None:
             released = (released - part.writes) | (context.released & part.writes)
     context.released = released
     return after
+
+
+def _look_at_the_clock(context: Context) -> None:
+    """Raise OutOfTime where the deadline passes within a pass of solvers.
+
+    A loop in the pass that it ended already gave a result: the pass then goes on. So does one of exact updates, and one
+    with draws, whose releases are out.
+    """
+    if context.engine.name != "closed_form" and context.released is None and not context.overdue:
+        context.look_at_the_clock()
+        if context.overdue:
+            raise OutOfTime
 
 
 def _read(names: Iterable[str], state: Values) -> dict[str, Array]:
@@ -135,6 +153,8 @@ def _run_sweep(sweep: Sweep, state: Values, context: Context) -> dict[str, Array
     after = dict(state)
     for step in sweep.steps:
         after = _run(step, after, context)
+        if step is not sweep.steps[-1]:
+            _look_at_the_clock(context)
     if context.engine.checks:
         _assert_invariants(sweep, _seen(state, context, sweep.name), _seen(after, context, sweep.name), context)
     return after
@@ -178,6 +198,8 @@ def _run_loop(loop: Loop, state: Values, context: Context) -> dict[str, Array]:
                 break
     except KeyboardInterrupt:
         context.interrupted = True
+    except OutOfTime:
+        context.look_at_the_clock()
     finally:
         context.iteration, context.starts = outer_iteration, outer_starts
     context.reports[loop.name] = LoopReport(iterations, converged, figures)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cvxpriv.blocks.engines import DCP, Checked, ClosedForm, engine_named
+from cvxpriv.blocks.engines import DCP, Checked, ClosedForm, Until, engine_named
 from cvxpriv.errors import Disagreement, ModelError, PrivacyError
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.privacy import Noise, Release
@@ -373,3 +373,26 @@ def test_a_loop_whose_draws_claim_nothing_may_read_everything() -> None:
 def test_a_draw_without_a_cost_is_refused() -> None:
     with pytest.raises(PrivacyError, match="'free' has no cost"):
         Draw("free", lambda view, noise: {}, frozenset(), frozenset(), [])
+
+
+def test_a_deadline_within_a_pass_of_solvers_drops_the_pass_and_keeps_the_last_whole_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("cvxpriv.blocks.engines.now", lambda: clock[0])
+
+    def step(name: str, seconds: float) -> Update:
+        def fn(state: Values) -> Values:
+            clock[0] += seconds
+            return {name: state[name] + 1.0}
+
+        return Update(name, fn, reads=frozenset({name}), writes=frozenset({name}))
+
+    loop = Loop(Sweep([step("a", 1.0), step("b", 1.0)]), Below("never", -1.0), 9, lambda state: {"never": state["a"]})
+    for engine, passes in ((DCP(), 2.0), (ClosedForm(), 3.0)):
+        clock[0] = 0.0
+        here = context(Until(engine, 4.5))
+        ended = run(loop, {"a": np.zeros(1), "b": np.zeros(1)}, here)
+        assert (ended["a"][0], ended["b"][0]) == (passes, passes)
+        assert here.overdue
+        assert here.reports["loop"].iterations.tolist() == [passes]
