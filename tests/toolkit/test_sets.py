@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import json
 import os
 import signal
@@ -57,11 +58,63 @@ def test_a_kill_leaves_the_old_set_or_the_new_one(
         if (folder / MANIFEST).exists():
             assert len(numbers_in(folder)) == 1
             whole += 1
-    assert whole >= (kills if exchanging and not inside else 1)
+    assert not exchanging or inside or whole == kills
     write_set(folder, version(10**6))
     assert numbers_in(folder) == {str(10**6)}
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert not [path.name for path in folder.iterdir() if path.name.startswith(".")]
+
+
+@pytest.mark.parametrize("exchanging", [True, False])
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_kill_before_any_step_of_a_write_mixes_no_sets(
+    tmp_path: Path, exchanging: bool, inside: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not exchanging:
+        monkeypatch.setattr(sets, "_exchanged", lambda stage, target: False)
+    folder = tmp_path / "out"
+    write_set(folder, version(0))
+    if inside:
+        (folder / "theirs").mkdir()
+    left = []
+    while killed_at_step(folder, len(left) + 1):
+        left.append(numbers_in(folder) if (folder / MANIFEST).exists() else set())
+    assert len(left) > 10
+    assert all(len(one) <= 1 for one in left)
+    assert all(left) or not exchanging or inside
+    assert left[0] == {"0"}
+    assert numbers_in(folder) == {str(len(left) + 1)}
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+#: What a write of a set does to the disk.
+STEPS = ("fsync", "link", "open", "rename", "replace", "rmdir", "unlink")
+
+
+def killed_at_step(folder: Path, step: int) -> bool:
+    """Let a process write a set that says `step`, killed before its `step`-th step; return whether it was."""
+    process = os.fork()
+    if process == 0:
+        steps = itertools.count(1)
+
+        def counted(act: Callable[..., Any]) -> Callable[..., Any]:
+            def acting(*arguments: Any, **options: Any) -> Any:
+                if next(steps) == step:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return act(*arguments, **options)
+
+            return acting
+
+        for name in STEPS:
+            setattr(os, name, counted(getattr(os, name)))
+        try:
+            write_set(folder, version(step))
+            os._exit(0)
+        finally:
+            os._exit(1)
+    ended = os.waitpid(process, 0)[1]
+    assert ended in (0, signal.SIGKILL)
+    return ended != 0
 
 
 def killed_at_work(folder: Path, seconds: float) -> None:
