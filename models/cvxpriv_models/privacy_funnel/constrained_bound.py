@@ -86,8 +86,9 @@ def bound_under(
     if mechanism is None or not _satisfies(mechanism, problem, constraints):
         return found, under
     upper = max(problem.leakage(mechanism), found.lower)
-    found = replace(found, mechanism=mechanism, upper=upper, reason=LOCAL if upper - found.lower > gap else "")
-    return found, under
+    certificate = None if found.certificate is None else replace(found.certificate, mechanism=mechanism)
+    reason = LOCAL if upper - found.lower > gap else ""
+    return replace(found, mechanism=mechanism, upper=upper, reason=reason, certificate=certificate), under
 
 
 def _bound_under(
